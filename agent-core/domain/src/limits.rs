@@ -1,0 +1,50 @@
+//! Every time, bound and count of the system, each with its rule. Nothing else in the workspace repeats one.
+
+use std::time::Duration;
+
+/// How long an ADD waits for the agent by default (K04).
+pub const ADD_DEADLINE: Duration = Duration::from_secs(5);
+/// The longest ADD deadline that an entry may ask for (K04).
+pub const ADD_DEADLINE_MAX: Duration = Duration::from_secs(30);
+/// The pause between two attempts of an ADD to reach the agent (K04): short beside the milliseconds of a takeover.
+pub const ADD_RETRY: Duration = Duration::from_millis(20);
+/// Within which a DEL succeeds, whatever the agent does (K07).
+pub const DEL_DEADLINE: Duration = Duration::from_secs(1);
+/// How long a DEL waits for its standard input before it goes on without (K07).
+pub const DEL_STDIN_WAIT: Duration = Duration::from_millis(500);
+/// How long every other command waits for its standard input (K02).
+pub const STDIN_WAIT: Duration = Duration::from_secs(2);
+/// The largest standard input that is read, in bytes (K02).
+pub const STDIN_MAX: usize = 4 * 1024 * 1024;
+/// Within which a STATUS ends (K10).
+pub const STATUS_DEADLINE: Duration = Duration::from_secs(1);
+/// Within which a CHECK or a GC hears from the agent.
+pub const CHECK_DEADLINE: Duration = Duration::from_secs(5);
+
+/// How many tombstones may lie in the folder (K07).
+pub const TOMBSTONES_MAX: usize = 10_000;
+/// How long the owner remembers a DEL's start (K07).
+pub const DEL_MEMORY: Duration = Duration::from_secs(60);
+/// How many ADDs may be in flight (K16).
+pub const ADDS_MAX: usize = 512;
+/// Within which a tombstone is applied while the owner serves (K07).
+pub const TOMBSTONE_POLL: Duration = Duration::from_secs(1);
+/// How often leftovers are looked for (S06).
+pub const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+/// The share of records, in percent, above which a sweep is held back (S06).
+pub const SWEEP_BREAKER_PERCENT: usize = 30;
+/// The number of records under which the breaker never trips (S06).
+pub const SWEEP_BREAKER_MIN: usize = 3;
+/// How many further sweeps must agree before a held-back one acts (S06).
+pub const SWEEP_BREAKER_AGREE: u32 = 2;
+/// How many quarantined files are kept (S02).
+pub const QUARANTINE_KEPT: usize = 10;
+/// The largest record, tombstone, wanted state or marker that is read, in bytes.
+pub const STATE_FILE_MAX: usize = 1024 * 1024;
+
+/// How often the conflist is looked at without an event (C01).
+pub const CHAIN_POLL: Duration = Duration::from_secs(5);
+/// How often a waiting installer says what is missing (I05).
+pub const INSTALL_WAIT_LOG: Duration = Duration::from_secs(30);
+/// The largest conflist that is read, in bytes.
+pub const CONFLIST_MAX: usize = 4 * 1024 * 1024;
