@@ -1,0 +1,283 @@
+//! The registry: one typed handle for each metric of [`crate::table`].
+
+use std::time::Duration;
+
+use prometheus_client::encoding::text;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::{Family, MetricConstructor};
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use crate::table::{self, Metric};
+
+/// What `/metrics` answers with as its content type.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Upper bounds of a CNI call's duration, in seconds: from a record's fsync on a good disk to the longest ADD deadline.
+const CALL_BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
+
+type Labels = Vec<(&'static str, String)>;
+
+/// The agent's metrics. Cheap to update from anywhere; [`Metrics::render`] prints them.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    role: Family<Labels, Gauge>,
+    serving: Gauge,
+    cni_requests: Family<Labels, Counter>,
+    cni_duration: Family<Labels, Histogram, Buckets>,
+    cni_in_flight: Gauge,
+    records: Gauge,
+    records_unusable: Family<Labels, Gauge>,
+    tombstones_applied: Counter,
+    tombstones_failed: Counter,
+    sweeps: Family<Labels, Counter>,
+    swept: Counter,
+    chain_state: Family<Labels, Gauge>,
+    chain_checks: Family<Labels, Counter>,
+    chain_checked: Gauge,
+    chain_watch_mode: Family<Labels, Gauge>,
+    chain_watch_lost: Family<Labels, Counter>,
+    address_served: Gauge,
+}
+
+/// How a sweep ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sweep {
+    /// It removed what it found.
+    Done,
+    /// The breaker held it back.
+    Held,
+    /// It could not be carried out.
+    Failed,
+}
+
+impl Metrics {
+    /// A registry with every metric of the table, as of a standby that started at `started` (seconds since 1970).
+    pub fn new(version: &str, started: u64) -> Self {
+        let mut registry = Registry::default();
+        let registry_ref = &mut registry;
+        let build_info = family(registry_ref, table::BUILD_INFO);
+        build_info.get_or_create(&labels(table::BUILD_INFO, &[version])).set(1);
+        gauge(registry_ref, table::START_TIME).set(saturating(started));
+        let metrics = Self {
+            role: family(registry_ref, table::ROLE),
+            serving: gauge(registry_ref, table::SERVING),
+            cni_requests: counters(registry_ref, table::CNI_REQUESTS),
+            cni_duration: histograms(registry_ref, table::CNI_DURATION),
+            cni_in_flight: gauge(registry_ref, table::CNI_IN_FLIGHT),
+            records: gauge(registry_ref, table::RECORDS),
+            records_unusable: family(registry_ref, table::RECORDS_UNUSABLE),
+            tombstones_applied: counter(registry_ref, table::TOMBSTONES_APPLIED),
+            tombstones_failed: counter(registry_ref, table::TOMBSTONES_FAILED),
+            sweeps: counters(registry_ref, table::SWEEPS),
+            swept: counter(registry_ref, table::SWEPT),
+            chain_state: family(registry_ref, table::CHAIN_STATE),
+            chain_checks: counters(registry_ref, table::CHAIN_CHECKS),
+            chain_checked: gauge(registry_ref, table::CHAIN_CHECKED),
+            chain_watch_mode: family(registry_ref, table::CHAIN_WATCH_MODE),
+            chain_watch_lost: counters(registry_ref, table::CHAIN_WATCH_LOST),
+            address_served: gauge(registry_ref, table::ADDRESS_SERVED),
+            registry,
+        };
+        metrics.set_role("standby", &["owner", "standby"]);
+        metrics
+    }
+
+    /// The exposition, as text.
+    pub fn render(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail, and an encoder that refused would leave what it had written.
+        let _ = text::encode(&mut text, &self.registry);
+        text
+    }
+
+    /// Publishes the role among all roles.
+    pub fn set_role(&self, role: &str, all: &[&'static str]) {
+        one_of(&self.role, table::ROLE, role, all);
+    }
+
+    /// The CNI socket is answered.
+    pub fn serving_began(&self) {
+        self.serving.set(1);
+    }
+
+    /// The CNI socket is answered no more.
+    pub fn serving_ended(&self) {
+        self.serving.set(0);
+    }
+
+    /// A CNI call was answered.
+    pub fn cni_answered(&self, method: &str, code: &str, took: Duration) {
+        self.cni_requests.get_or_create(&labels(table::CNI_REQUESTS, &[method, code])).inc();
+        self.cni_duration.get_or_create(&labels(table::CNI_DURATION, &[method])).observe(took.as_secs_f64());
+    }
+
+    /// The number of ADDs in flight.
+    pub fn adds_in_flight(&self, count: usize) {
+        self.cni_in_flight.set(saturating(count));
+    }
+
+    /// What the store holds.
+    pub fn records(&self, usable: usize, damaged: usize, newer: usize) {
+        self.records.set(saturating(usable));
+        for (reason, count) in [("damaged", damaged), ("newer", newer)] {
+            self.records_unusable
+                .get_or_create(&labels(table::RECORDS_UNUSABLE, &[reason]))
+                .set(saturating(count));
+        }
+    }
+
+    /// Tombstones were applied.
+    pub fn tombstones_applied(&self, count: usize) {
+        self.tombstones_applied.inc_by(u64::try_from(count).unwrap_or(u64::MAX));
+    }
+
+    /// The tombstone folder could not be worked through.
+    pub fn tombstones_failed(&self) {
+        self.tombstones_failed.inc();
+    }
+
+    /// A sweep ended and removed `removed` records.
+    pub fn swept(&self, outcome: Sweep, removed: usize) {
+        let outcome = match outcome {
+            Sweep::Done => "done",
+            Sweep::Held => "held",
+            Sweep::Failed => "failed",
+        };
+        self.sweeps.get_or_create(&labels(table::SWEEPS, &[outcome])).inc();
+        self.swept.inc_by(u64::try_from(removed).unwrap_or(u64::MAX));
+    }
+
+    /// The list was looked at: its state among all states, and when (seconds since 1970).
+    pub fn chain_checked(&self, cause: &str, state: &str, all: &[&'static str], at: u64) {
+        one_of(&self.chain_state, table::CHAIN_STATE, state, all);
+        self.chain_checks.get_or_create(&labels(table::CHAIN_CHECKS, &[cause])).inc();
+        self.chain_checked.set(saturating(at));
+    }
+
+    /// How changes of the list are noticed, among all ways.
+    pub fn chain_watch_mode(&self, mode: &str, all: &[&'static str]) {
+        one_of(&self.chain_watch_mode, table::CHAIN_WATCH_MODE, mode, all);
+    }
+
+    /// Events of the list were lost.
+    pub fn chain_watch_lost(&self, reason: &str) {
+        self.chain_watch_lost.get_or_create(&labels(table::CHAIN_WATCH_LOST, &[reason])).inc();
+    }
+
+    /// The metrics address is served.
+    pub fn address_served(&self) {
+        self.address_served.set(1);
+    }
+
+    /// The metrics address is not served.
+    pub fn address_left(&self) {
+        self.address_served.set(0);
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Buckets;
+
+impl MetricConstructor<Histogram> for Buckets {
+    fn new_metric(&self) -> Histogram {
+        Histogram::new(CALL_BUCKETS)
+    }
+}
+
+fn gauge(registry: &mut Registry, metric: Metric) -> Gauge {
+    let handle = Gauge::default();
+    registry.register(metric.name, metric.help, handle.clone());
+    handle
+}
+
+fn counter(registry: &mut Registry, metric: Metric) -> Counter {
+    let handle = Counter::default();
+    registry.register(metric.name, metric.help, handle.clone());
+    handle
+}
+
+fn family(registry: &mut Registry, metric: Metric) -> Family<Labels, Gauge> {
+    let handle = Family::default();
+    registry.register(metric.name, metric.help, handle.clone());
+    handle
+}
+
+fn counters(registry: &mut Registry, metric: Metric) -> Family<Labels, Counter> {
+    let handle = Family::default();
+    registry.register(metric.name, metric.help, handle.clone());
+    handle
+}
+
+fn histograms(registry: &mut Registry, metric: Metric) -> Family<Labels, Histogram, Buckets> {
+    let handle = Family::new_with_constructor(Buckets);
+    registry.register(metric.name, metric.help, handle.clone());
+    handle
+}
+
+fn labels(metric: Metric, values: &[&str]) -> Labels {
+    metric.labels.iter().copied().zip(values.iter().map(|value| (*value).to_owned())).collect()
+}
+
+fn one_of(family: &Family<Labels, Gauge>, metric: Metric, current: &str, all: &[&'static str]) {
+    for name in all {
+        family.get_or_create(&labels(metric, &[name])).set(i64::from(*name == current));
+    }
+}
+
+fn saturating<N: TryInto<i64>>(number: N) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{Kind, TABLE};
+
+    fn touched() -> Metrics {
+        let metrics = Metrics::new("1.2.3", 7);
+        metrics.cni_answered("Add", "Ok", Duration::from_millis(3));
+        metrics.records(2, 0, 0);
+        metrics.swept(Sweep::Done, 1);
+        metrics.chain_checked("poll", "chained", &["chained", "stripped"], 9);
+        metrics.chain_watch_mode("poll", &["inotify", "poll"]);
+        metrics.chain_watch_lost("overflow");
+        metrics
+    }
+
+    #[test]
+    fn o01_the_exposition_holds_exactly_the_metrics_of_the_table() {
+        let text = touched().render();
+        let exposed: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+        let mut expected: Vec<String> =
+            TABLE.iter().map(|metric| format!("{} {}", metric.name, metric.kind.name())).collect();
+        let mut exposed: Vec<String> = exposed.into_iter().map(str::to_owned).collect();
+        expected.sort();
+        exposed.sort();
+        assert_eq!(exposed, expected);
+        for metric in TABLE {
+            let name = if metric.kind == Kind::Histogram {
+                format!("{}_count", metric.name)
+            } else {
+                metric.exposed()
+            };
+            let series = text.lines().find(|line| !line.starts_with('#') && line.starts_with(&name));
+            let series = series.unwrap_or_else(|| panic!("{name} has no series in\n{text}"));
+            for label in metric.labels {
+                assert!(series.contains(&format!("{label}=\"")), "{series} has no label {label}");
+            }
+        }
+        assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn o01_exactly_one_state_of_a_kind_is_1() {
+        let text = touched().render();
+        assert!(text.contains("aether_chain_state{state=\"chained\"} 1"), "{text}");
+        assert!(text.contains("aether_chain_state{state=\"stripped\"} 0"), "{text}");
+        assert!(text.contains("aether_agent_role{role=\"standby\"} 1"), "{text}");
+        assert!(text.contains("aether_agent_role{role=\"owner\"} 0"), "{text}");
+    }
+}

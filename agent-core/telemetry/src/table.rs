@@ -1,0 +1,118 @@
+//! Every metric's name, kind, labels and meaning, once (O01). A name is API: it is never reused for another meaning.
+
+/// What a metric counts like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It only grows; exposed with the suffix `_total`.
+    Counter,
+    /// It goes up and down.
+    Gauge,
+    /// A distribution; exposed with `_bucket`, `_sum` and `_count`.
+    Histogram,
+}
+
+impl Kind {
+    /// The kind as Prometheus names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
+/// One metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metric {
+    /// The name, without the suffix that the kind adds.
+    pub name: &'static str,
+    /// The kind.
+    pub kind: Kind,
+    /// Names of its labels, in order.
+    pub labels: &'static [&'static str],
+    /// What it says; no full stop at the end, the exposition adds one.
+    pub help: &'static str,
+}
+
+impl Metric {
+    /// The name as it stands in the exposition.
+    pub fn exposed(&self) -> String {
+        let suffix = if self.kind == Kind::Counter { "_total" } else { "" };
+        format!("{}{suffix}", self.name)
+    }
+}
+
+macro_rules! table {
+    ($($id:ident = $kind:ident $name:literal $labels:expr, $help:literal;)*) => {
+        $(
+            #[doc = $help]
+            pub const $id: Metric = Metric { name: $name, kind: Kind::$kind, labels: &$labels, help: $help };
+        )*
+        /// All of them, in the order of the page.
+        pub const TABLE: &[Metric] = &[$($id),*];
+    };
+}
+
+table! {
+    BUILD_INFO = Gauge "aether_build_info" ["version"],
+        "Always 1; the label names the agent's version";
+    START_TIME = Gauge "aether_start_time_seconds" [],
+        "When this agent started, in seconds since 1970";
+    ROLE = Gauge "aether_agent_role" ["role"],
+        "1 for the role this agent has on its node (owner: holds the node lock; standby: waits for it), 0 for the other";
+    SERVING = Gauge "aether_cni_serving" [],
+        "1 while this agent answers on the CNI socket, else 0";
+
+    CNI_REQUESTS = Counter "aether_cni_requests" ["method", "code"],
+        "CNI calls answered, by method and gRPC status code";
+    CNI_DURATION = Histogram "aether_cni_request_duration_seconds" ["method"],
+        "Time from a CNI call's arrival to its answer";
+    CNI_IN_FLIGHT = Gauge "aether_cni_adds_in_flight" [],
+        "ADDs that have arrived and are not answered yet";
+
+    RECORDS = Gauge "aether_pod_records" [],
+        "Attachments that are recorded";
+    RECORDS_UNUSABLE = Gauge "aether_pod_records_unusable" ["reason"],
+        "Record files that cannot be used: damaged (quarantined), or newer (left alone for a newer agent)";
+    TOMBSTONES_APPLIED = Counter "aether_tombstones_applied" [],
+        "DELs that the plugin wrote down while no agent answered, applied since";
+    TOMBSTONES_FAILED = Counter "aether_tombstone_runs_failed" [],
+        "Looks at the tombstone folder that failed";
+    SWEEPS = Counter "aether_sweeps" ["outcome"],
+        "Sweeps for records without a network namespace: done, held (the breaker waits for further sweeps to agree), failed";
+    SWEPT = Counter "aether_swept_records" [],
+        "Records that a sweep removed";
+
+    CHAIN_STATE = Gauge "aether_chain_state" ["state"],
+        "1 for the state of the list that the runtime would load, 0 for the others";
+    CHAIN_CHECKS = Counter "aether_chain_checks" ["cause"],
+        "Looks at the list, by cause: start, event, poll";
+    CHAIN_CHECKED = Gauge "aether_chain_checked_timestamp_seconds" [],
+        "When the list was last looked at, in seconds since 1970";
+    CHAIN_WATCH_MODE = Gauge "aether_chain_watch_mode" ["mode"],
+        "1 for how changes of the list are noticed: inotify (at once), poll (inotify cannot be had; within the poll interval)";
+    CHAIN_WATCH_LOST = Counter "aether_chain_watch_lost" ["reason"],
+        "Times that events were lost: unavailable (inotify cannot be had), overflow (its queue ran over), replaced (the directory is another one)";
+
+    ADDRESS_SERVED = Gauge "aether_metrics_address_served" [],
+        "1 while the metrics address is served by this agent, 0 while it is not (standby, no address, or the port is taken)";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn o01_names_are_unique_prefixed_and_without_a_suffix_that_the_kind_adds() {
+        let names: BTreeSet<_> = TABLE.iter().map(|metric| metric.name).collect();
+        assert_eq!(names.len(), TABLE.len());
+        for metric in TABLE {
+            let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+            assert!(metric.name.starts_with("aether_") && metric.name.chars().all(legal), "{}", metric.name);
+            assert!(!metric.name.ends_with("_total"), "{}", metric.name);
+            assert!(!metric.help.is_empty() && !metric.help.ends_with('.'), "{}", metric.name);
+        }
+    }
+}
