@@ -1,2 +1,72 @@
-//! To be filled.
-fn main() {}
+//! The one vocabulary of this repository, for people and CI: `cargo xtask --help`.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
+
+mod bench;
+mod build;
+mod deny;
+mod node;
+mod prerequisites;
+mod rules;
+mod run;
+mod source;
+mod test;
+mod tidy;
+mod tools;
+
+use clap::{Parser, Subcommand};
+
+/// Builds, runs and checks Aether.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Install what is needed, build, and start one node with real containerd and two pods through the chain.
+    Up(node::Up),
+    /// Remove the node that `up` left.
+    Down,
+    /// Open a shell inside the node that `up` left, or run a command there.
+    Shell {
+        /// The command; without one, a shell.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<String>,
+    },
+    /// Run the tests: all, or the tiers that are named.
+    Test(test::Args),
+    /// Check the house: dependency rule, forbidden calls, sizes, formatting, clippy, `cargo deny`.
+    Tidy(tidy::Args),
+    /// Print for each rule of the contract the tests that carry its number.
+    Rules(rules::Args),
+    /// Measure, and write JSON under target/bench/.
+    Bench(bench::Args),
+    /// Build the binaries that a node runs into target/bin.
+    Build,
+    /// Build the pinned Go tools that the tests use into target/tools.
+    Tools,
+}
+
+fn main() -> std::process::ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.command {
+        Command::Up(args) => node::up(&args),
+        Command::Down => node::down(),
+        Command::Shell { command } => node::shell(&command),
+        Command::Test(args) => test::run(&args),
+        Command::Tidy(args) => tidy::run(&args),
+        Command::Rules(args) => rules::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Build => prerequisites::ensure().and_then(|()| build::binaries()),
+        Command::Tools => prerequisites::ensure().and_then(|()| tools::build_all()),
+    };
+    match result {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Measurements: `aether-benches` does them, this builds what it needs.
+
+use anyhow::Result;
+use clap::{Parser, ValueEnum};
+
+use crate::{build, prerequisites, run, tools};
+
+/// What `bench` takes.
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    /// Which measurement.
+    what: What,
+    /// How many pairs of pods are started with and without the plugin.
+    #[arg(long, default_value_t = 100)]
+    pairs: u32,
+}
+
+/// A measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// P6 and P7: what the plugin costs a pod, and its size, beside portmap.
+    Plugin,
+}
+
+/// Builds, measures, and leaves JSON under target/bench/.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    prerequisites::ensure()?;
+    tools::build_all()?;
+    build::binaries()?;
+    match args.what {
+        What::Plugin => {
+            build::plugin(build::Plugin::Tiny)?;
+            let mut cargo = run::cargo();
+            cargo.args(["run", "--quiet", "--package", "aether-benches", "--bin", "bench-plugin", "--"]);
+            run::check(cargo.arg("--pairs").arg(args.pairs.to_string()))
+        }
+    }
+}

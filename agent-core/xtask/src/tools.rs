@@ -1,0 +1,84 @@
+//! The pinned Go tools of the tests, from `tests/tools/tools.toml`, built once into `target/tools`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+
+use crate::run;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recipes {
+    tool: Vec<Recipe>,
+}
+
+/// One Go module under `tests/tools` and what to build from it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recipe {
+    /// The folder below `tests/tools`.
+    module: String,
+    /// The folder below `target/tools` that gets the binaries.
+    output: String,
+    /// Build tags.
+    #[serde(default)]
+    tags: Vec<String>,
+    /// Linker flags.
+    #[serde(default)]
+    ldflags: String,
+    /// Package path by binary name.
+    binaries: std::collections::BTreeMap<String, String>,
+}
+
+/// Builds what is missing or stale.
+pub(crate) fn build_all() -> Result<()> {
+    let file = run::root().join("tests/tools/tools.toml");
+    let text = std::fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))?;
+    let recipes: Recipes = toml::from_str(&text).with_context(|| format!("parse {}", file.display()))?;
+    for recipe in &recipes.tool {
+        build(recipe)?;
+    }
+    Ok(())
+}
+
+fn build(recipe: &Recipe) -> Result<()> {
+    let module = run::root().join("tests/tools").join(&recipe.module);
+    let out = run::target("tools").join(&recipe.output);
+    let stamp_file = out.join(format!(".stamp-{}", recipe.module.replace('/', "-")));
+    let stamp = fingerprint(&module, recipe)?;
+    let complete = recipe.binaries.keys().all(|name| out.join(name).is_file());
+    if complete && std::fs::read_to_string(&stamp_file).ok().as_deref() == Some(&stamp) {
+        return Ok(());
+    }
+    std::fs::create_dir_all(&out)?;
+    for (name, package) in &recipe.binaries {
+        run::step(&format!("build {name} from {package} (pinned in tests/tools/{})", recipe.module), || {
+            let mut go = Command::new("go");
+            go.current_dir(&module).env("CGO_ENABLED", "0").env("GOWORK", "off").args(["build", "-trimpath"]);
+            go.arg("-ldflags").arg(format!("-s -w {}", recipe.ldflags));
+            if !recipe.tags.is_empty() {
+                go.arg("-tags").arg(recipe.tags.join(" "));
+            }
+            run::check(go.arg("-o").arg(out.join(name)).arg(package))
+        })?;
+    }
+    std::fs::write(&stamp_file, stamp).with_context(|| format!("write {}", stamp_file.display()))
+}
+
+/// What the result depends on: the module's files and the recipe.
+fn fingerprint(module: &Path, recipe: &Recipe) -> Result<String> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(module)
+        .with_context(|| format!("read {}", module.display()))?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<std::io::Result<_>>()?;
+    files.sort();
+    let mut hash = Sha256::new();
+    hash.update(format!("{recipe:?}"));
+    for file in files.iter().filter(|file| file.is_file()) {
+        hash.update(std::fs::read(file)?);
+    }
+    Ok(format!("{:x?}", hash.finalize().as_slice()))
+}
