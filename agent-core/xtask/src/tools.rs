@@ -1,5 +1,6 @@
-//! The pinned Go tools of the tests, from `tests/tools/tools.toml`, built once into `target/tools`.
+//! The pinned tools of the tests, from `tests/tools/tools.toml`, built once into `target/tools`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,22 +16,28 @@ struct Recipes {
     tool: Vec<Recipe>,
 }
 
-/// One Go module under `tests/tools` and what to build from it.
+/// One module under `tests/tools` and what to build from it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Recipe {
+    /// The folder below `target/tools` that gets the binaries.
+    name: String,
     /// The folder below `tests/tools`.
     module: String,
-    /// The folder below `target/tools` that gets the binaries.
-    output: String,
-    /// Build tags.
+    /// What it is, for the progress line.
+    about: String,
+    /// Go's build tags.
     #[serde(default)]
     tags: Vec<String>,
-    /// Linker flags.
+    /// Go's linker flags.
     #[serde(default)]
     ldflags: String,
-    /// Package path by binary name.
-    binaries: std::collections::BTreeMap<String, String>,
+    /// Go package by binary name.
+    #[serde(default)]
+    packages: BTreeMap<String, String>,
+    /// C source by binary name.
+    #[serde(default)]
+    sources: BTreeMap<String, String>,
 }
 
 /// Builds what is missing or stale.
@@ -46,26 +53,40 @@ pub(crate) fn build_all() -> Result<()> {
 
 fn build(recipe: &Recipe) -> Result<()> {
     let module = run::root().join("tests/tools").join(&recipe.module);
-    let out = run::target("tools").join(&recipe.output);
-    let stamp_file = out.join(format!(".stamp-{}", recipe.module.replace('/', "-")));
+    let out = run::target("tools").join(&recipe.name);
+    let stamp_file = run::target("tools").join(format!(".stamp-{}", recipe.module.replace('/', "-")));
     let stamp = fingerprint(&module, recipe)?;
-    let complete = recipe.binaries.keys().all(|name| out.join(name).is_file());
+    let complete = recipe.packages.keys().chain(recipe.sources.keys()).all(|name| out.join(name).is_file());
     if complete && std::fs::read_to_string(&stamp_file).ok().as_deref() == Some(&stamp) {
         return Ok(());
     }
     std::fs::create_dir_all(&out)?;
-    for (name, package) in &recipe.binaries {
-        run::step(&format!("build {name} from {package} (pinned in tests/tools/{})", recipe.module), || {
-            let mut go = Command::new("go");
-            go.current_dir(&module).env("CGO_ENABLED", "0").env("GOWORK", "off").args(["build", "-trimpath"]);
-            go.arg("-ldflags").arg(format!("-s -w {}", recipe.ldflags));
-            if !recipe.tags.is_empty() {
-                go.arg("-tags").arg(recipe.tags.join(" "));
-            }
-            run::check(go.arg("-o").arg(out.join(name)).arg(package))
+    for (name, package) in &recipe.packages {
+        run::step(
+            &format!("build {name}: {} (pinned in tests/tools/{})", recipe.about, recipe.module),
+            || run::check(go(recipe, &module).arg("-o").arg(out.join(name)).arg(package)),
+        )?;
+    }
+    for (name, source) in &recipe.sources {
+        run::step(&format!("build {name}: {}", recipe.about), || {
+            let mut cc = Command::new("cc");
+            cc.args(["-static", "-Os", "-s", "-Wall", "-Wextra", "-o"])
+                .arg(out.join(name))
+                .arg(module.join(source));
+            run::check(&mut cc)
         })?;
     }
     std::fs::write(&stamp_file, stamp).with_context(|| format!("write {}", stamp_file.display()))
+}
+
+fn go(recipe: &Recipe, module: &Path) -> Command {
+    let mut go = Command::new("go");
+    go.current_dir(module).env("CGO_ENABLED", "0").env("GOWORK", "off").args(["build", "-trimpath"]);
+    go.arg("-ldflags").arg(&recipe.ldflags);
+    if !recipe.tags.is_empty() {
+        go.arg("-tags").arg(recipe.tags.join(" "));
+    }
+    go
 }
 
 /// What the result depends on: the module's files and the recipe.
