@@ -1,5 +1,12 @@
 //! Looks at real namespaces. Needs root, as the programs do.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper fails its test by panicking"
+)]
+
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
