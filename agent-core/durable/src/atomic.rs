@@ -49,23 +49,75 @@ pub enum Removed {
     Absent,
 }
 
+/// What a conditional replacement did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replaced {
+    /// The new file stands.
+    Yes,
+    /// The condition no longer held; the old file stands.
+    No,
+}
+
 /// Puts `bytes` at `path` with `attributes`, whole or not at all: when this returns `Ok`, the file is on the disk under
-/// its name; when it returns `Err`, the old file stands and no temporary one is left.
+/// its name; when it returns `Err`, the old file stands and no temporary one is left (but for a failed fsync of the
+/// directory, after which the new file stands and may not survive a loss of power).
 pub fn replace(path: &Path, bytes: &[u8], attributes: &Attributes) -> Result<(), WriteError> {
+    replace_when(path, bytes, attributes, || true).map(|_| ())
+}
+
+/// As [`replace`], if `still` says so just before the rename, when all slow work is done (C02).
+pub fn replace_when(
+    path: &Path,
+    bytes: &[u8],
+    attributes: &Attributes,
+    still: impl FnOnce() -> bool,
+) -> Result<Replaced, WriteError> {
+    replace_by(path, &temp_name(), bytes, attributes, still)
+}
+
+/// As [`replace`], for a directory that others write too, so that [`sweep_temporaries`] cannot be used there: the
+/// temporary file has one name, made from the file's, and one left by a killed run is overwritten. The writers of
+/// this file are excluded by a lock.
+pub fn replace_locked(path: &Path, bytes: &[u8], attributes: &Attributes) -> Result<(), WriteError> {
+    sweep_temporary_of(path)?;
+    replace_by(path, &temp_name_of(path)?, bytes, attributes, || true).map(|_| ())
+}
+
+/// Removes the temporary file that a killed [`replace_locked`] of `path` left.
+pub fn sweep_temporary_of(path: &Path) -> Result<Removed, WriteError> {
+    remove(&path.with_file_name(temp_name_of(path)?))
+}
+
+/// Waits until what was renamed and removed in `directory` before, by whomever, is on the disk.
+pub fn sync_dir(directory: &Path) -> Result<(), WriteError> {
+    fs::fsync(open_dir(directory)?).map_err(|errno| WriteError::new("fsync", directory, errno))
+}
+
+fn replace_by(
+    path: &Path,
+    temp: &OsString,
+    bytes: &[u8],
+    attributes: &Attributes,
+    still: impl FnOnce() -> bool,
+) -> Result<Replaced, WriteError> {
     let (directory, name) = split(path)?;
     let dir = open_dir(directory)?;
-    let temp = temp_name();
-    let shown = directory.join(&temp);
-    match stage(&dir, &temp, &shown, bytes, attributes).and_then(|()| {
-        fs::renameat(&dir, &temp, &dir, &name).map_err(|errno| WriteError::new("rename over", path, errno))
-    }) {
-        Ok(()) => fs::fsync(&dir).map_err(|errno| WriteError::new("fsync", directory, errno)),
-        Err(error) => {
-            // The temporary file is of no use to anybody; that it cannot be removed says nothing new.
-            let _ = fs::unlinkat(&dir, &temp, AtFlags::empty());
-            Err(error)
+    let shown = directory.join(temp);
+    let renamed = stage(&dir, temp, &shown, bytes, attributes).and_then(|()| {
+        if !still() {
+            return Ok(Replaced::No);
         }
+        fs::renameat(&dir, temp, &dir, &name)
+            .map(|()| Replaced::Yes)
+            .map_err(|errno| WriteError::new("rename over", path, errno))
+    });
+    if let Ok(Replaced::Yes) = renamed {
+        fs::fsync(&dir).map_err(|errno| WriteError::new("fsync", directory, errno))?;
+    } else {
+        // The temporary file is of no use to anybody; that it cannot be removed says nothing new.
+        let _ = fs::unlinkat(&dir, temp, AtFlags::empty());
     }
+    renamed
 }
 
 /// Removes `path` and waits until the directory says so on the disk.
@@ -161,6 +213,12 @@ fn split(path: &Path) -> Result<(&Path, OsString), WriteError> {
     let name = path.file_name().ok_or_else(|| WriteError::new("name a file by", path, Errno::INVAL))?;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Ok((directory, name.to_owned()))
+}
+
+fn temp_name_of(path: &Path) -> Result<OsString, WriteError> {
+    let mut temp = OsString::from(aether_domain::paths::TEMP_PREFIX);
+    temp.push(split(path)?.1);
+    Ok(temp)
 }
 
 fn temp_name() -> OsString {

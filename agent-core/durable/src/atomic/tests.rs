@@ -70,3 +70,30 @@ fn removing_twice_says_absent() {
     assert_eq!(remove(&path).unwrap(), Removed::Absent);
     assert_eq!(remove(&dir.path().join("none/a")).unwrap(), Removed::Absent);
 }
+
+#[test]
+fn c02_a_replacement_whose_condition_no_longer_holds_leaves_the_old_file_and_no_temporary_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    std::fs::write(&path, b"old").unwrap();
+    let attributes = Attributes::with_mode(0o600);
+    assert_eq!(replace_when(&path, b"new", &attributes, || false).unwrap(), Replaced::No);
+    assert_eq!(std::fs::read(&path).unwrap(), b"old");
+    assert_eq!(names(dir.path()), ["a"]);
+    assert_eq!(replace_when(&path, b"new", &attributes, || true).unwrap(), Replaced::Yes);
+    assert_eq!(std::fs::read(&path).unwrap(), b"new");
+}
+
+#[test]
+fn i12_a_locked_replacement_leaves_at_most_one_temporary_file_and_no_other_writers() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("uninstalled");
+    for (name, content) in
+        [(".aether-tmp-uninstalled", "of a killed run"), (".aether-tmp-0000000000000001", "of another")]
+    {
+        std::fs::write(dir.path().join(name), content).unwrap();
+    }
+    replace_locked(&path, b"x", &Attributes::with_mode(0o600)).unwrap();
+    assert_eq!(names(dir.path()), [".aether-tmp-0000000000000001", "uninstalled"]);
+    assert_eq!(sweep_temporary_of(&path).unwrap(), Removed::Absent);
+}
