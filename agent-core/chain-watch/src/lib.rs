@@ -1,1 +1,17 @@
-//! To be filled.
+//! What the runtime makes of its CNI directory, watched and published (C01, C04, C05's choice).
+//!
+//! One task ([`Watcher::run`]) looks at the directory at start, on every inotify event and at each poll, has
+//! `aether-conflist` judge what it read, and publishes an [`Observation`] on a `tokio::sync::watch` channel:
+//!
+//! ```text
+//! net.d --inotify, poll--> Watcher --spawn_blocking--> look::snapshot --> aether_conflist::chain::state --> Observation
+//! ```
+//!
+//! It observes only: nothing in this crate writes.
+
+mod events;
+mod look;
+mod memory;
+mod watcher;
+
+pub use watcher::{Cause, Config, Lost, Mode, Observation, Reporter, Watcher};

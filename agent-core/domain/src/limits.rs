@@ -44,6 +44,14 @@ pub const STATE_FILE_MAX: usize = 1024 * 1024;
 
 /// How often the conflist is looked at without an event (C01).
 pub const CHAIN_POLL: Duration = Duration::from_secs(5);
+/// The shortest time between two looks that events ask for (C01): far below the 50 ms of a repair, and no busy core.
+pub const CHAIN_EVENT_GAP: Duration = Duration::from_millis(10);
+/// How often an owner compares the node lock with its path (T01).
+pub const LOCK_CHECK: Duration = Duration::from_secs(1);
+/// How often an agent that holds the lock asks whether somebody else still answers on the CNI socket (T06).
+pub const FOREIGN_LISTENER_POLL: Duration = Duration::from_millis(100);
+/// How often it says who that is (T06, T08).
+pub const FOREIGN_LISTENER_LOG: Duration = Duration::from_secs(30);
 /// How often a waiting installer says what is missing (I05).
 pub const INSTALL_WAIT_LOG: Duration = Duration::from_secs(30);
 /// The largest conflist that is read, in bytes.
