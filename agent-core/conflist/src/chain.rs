@@ -1,10 +1,10 @@
 //! The chain's state, from a look at the directory (C01).
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use aether_domain::chain::State;
 
-use crate::load::{Content, DropIns, List, Refusal};
+use crate::load::{self, By, Content, DropIns, Kind, List, Refusal};
 use crate::own::OwnEntry;
 
 /// The marker of an uninstall.
@@ -90,6 +90,90 @@ pub fn state(snapshot: &Snapshot) -> State {
 
 /// The chain's state, the file, and what it holds. The file and the list are told whatever the state is.
 pub fn inspect(snapshot: &Snapshot) -> Inspection {
-    let _ = snapshot;
-    unimplemented!()
+    let file = match &snapshot.names {
+        Names::Listed(names) => load::candidates(names).into_iter().next(),
+        Names::Missing | Names::Unread(_) => None,
+    };
+    let list = file.as_ref().and_then(|file| read(file, snapshot));
+    let state = decide(snapshot, list.as_ref());
+    Inspection { state, file, list }
 }
+
+fn read(file: &OsStr, snapshot: &Snapshot) -> Option<Result<List, Refusal>> {
+    match &snapshot.content {
+        Content::Bytes(bytes) => Some(List::load(file, bytes.as_slice(), snapshot.drop_ins.clone())),
+        Content::Broken(why) => {
+            let reason = format!("it cannot be read: {why}");
+            Some(Err(Refusal { file: file.to_owned(), by: By::Both, at: None, reason }))
+        }
+        Content::Unread(_) => None,
+    }
+}
+
+fn decide(snapshot: &Snapshot, list: Option<&Result<List, Refusal>>) -> State {
+    match &snapshot.marker {
+        Marker::Present => return State::Uninstalled,
+        Marker::Unknown(why) => {
+            return unknown(format!("whether the node is uninstalled cannot be told: {why}"));
+        }
+        Marker::Absent => {}
+    }
+    if let Want::Nothing(why) = &snapshot.want {
+        return unknown(format!("no entry is known to be wanted: {why}"));
+    }
+    if let Names::Unread(why) = &snapshot.names {
+        return unknown(format!("the directory cannot be listed: {why}"));
+    }
+    match (list, &snapshot.content) {
+        (Some(Ok(list)), _) => judge(list, &snapshot.want),
+        (Some(Err(refusal)), _) if refusal.by == By::Us => unknown(refusal.to_string()),
+        (Some(Err(refusal)), _) => State::Invalid { why: refusal.to_string() },
+        (None, Content::Unread(why)) if has_file(&snapshot.names) => {
+            unknown(format!("the file that the runtime would load cannot be read: {why}"))
+        }
+        (None, _) => State::NoList,
+    }
+}
+
+fn has_file(names: &Names) -> bool {
+    matches!(names, Names::Listed(names) if names.iter().any(|name| load::is_candidate(name)))
+}
+
+/// The state of a list that both versions take.
+fn judge(list: &List, want: &Want) -> State {
+    let file = list.file_name().display();
+    if list.kind() == Kind::Single {
+        return invalid(format!("{file} holds a single plugin's configuration, not a list"));
+    }
+    if list.is_loopback_only() {
+        return invalid(format!("{file} holds only loopback"));
+    }
+    if let Some(drop_in) = list.drop_ins().iter().find(|entry| entry.is_ours()) {
+        let how =
+            format!("an entry of ours stands in the drop-in {}/{}", list.name(), drop_in.file_name.display());
+        return State::Drifted { how };
+    }
+    let ours: Vec<_> = list.ours().collect();
+    if ours.len() == list.entries().len() {
+        return invalid(format!("{file} holds no entry but ours"));
+    }
+    match (ours.as_slice(), want) {
+        ([], _) => State::Stripped,
+        ([entry], Want::Entry(wanted)) if !wanted.equals(entry) => {
+            State::Drifted { how: "our entry differs from the wanted one".to_owned() }
+        }
+        ([_], _) => State::Chained,
+        (several, _) => State::Drifted { how: format!("it holds {} entries of ours", several.len()) },
+    }
+}
+
+fn unknown(why: String) -> State {
+    State::Unknown { why }
+}
+
+fn invalid(why: String) -> State {
+    State::Invalid { why }
+}
+
+#[cfg(test)]
+mod tests;

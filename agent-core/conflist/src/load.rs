@@ -4,8 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::json::{Document, Node};
 use crate::libcni::{self, Version};
 
+mod judge;
 mod refusal;
 pub use refusal::{By, Position, Refusal};
 
@@ -136,10 +138,13 @@ impl DropInEntry {
 #[derive(Debug, Clone)]
 pub struct List {
     file_name: OsString,
-    bytes: Vec<u8>,
+    document: Document,
     kind: Kind,
     name: String,
-    versions: [String; 2],
+    cni_version_1_1: String,
+    cni_version_1_3: String,
+    nodes: Vec<Node>,
+    array: Option<Node>,
     entries: Vec<Entry>,
     drop_ins: Vec<DropInEntry>,
 }
@@ -151,11 +156,10 @@ impl List {
     /// Give [`DropIns::none`] where [`drop_in_dir`] answers `None`.
     pub fn load(
         file_name: impl AsRef<OsStr>,
-        bytes: impl Into<Vec<u8>>,
+        bytes: impl AsRef<[u8]>,
         drop_ins: DropIns,
     ) -> Result<Self, Refusal> {
-        let _ = (file_name.as_ref(), bytes.into(), drop_ins);
-        unimplemented!()
+        judge::both(file_name.as_ref(), bytes.as_ref(), drop_ins)
     }
 
     /// The file's name.
@@ -165,7 +169,7 @@ impl List {
 
     /// The file's bytes.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        self.document.bytes()
     }
 
     /// Whether it is a list or a single configuration.
@@ -182,8 +186,8 @@ impl List {
     /// where the list has `cniVersions`.
     pub fn cni_version(&self, by: Version) -> &str {
         match by {
-            Version::V1_1_2 => &self.versions[0],
-            Version::V1_3_1 => &self.versions[1],
+            Version::V1_1_2 => &self.cni_version_1_1,
+            Version::V1_3_1 => &self.cni_version_1_3,
         }
     }
 
@@ -217,6 +221,18 @@ impl List {
 
     /// The bytes of an entry, as they stand in the file.
     pub fn text(&self, entry: &Entry) -> &[u8] {
-        self.bytes.get(entry.span.clone()).unwrap_or_default()
+        self.bytes().get(entry.span.clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn document(&self) -> &Document {
+        &self.document
+    }
+
+    /// The array of `plugins` and its elements, as many as [`Self::entries`]; nothing for a single configuration.
+    pub(crate) fn array(&self) -> Option<(Node, &[Node])> {
+        self.array.map(|array| (array, self.nodes.as_slice()))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -42,8 +42,8 @@ impl OwnEntry {
         let document = Document::parse(text).map_err(EntryError::Syntax)?;
         let plugin = libcni::entry(&document, document.root())
             .map_err(|wrong| EntryError::Refused { reason: wrong.reason })?;
-        if plugin.plugin_type != TYPE {
-            return Err(EntryError::Foreign { found: plugin.plugin_type });
+        if plugin.binary != TYPE {
+            return Err(EntryError::Foreign { found: plugin.binary });
         }
         let canonical = document.canonical(document.root());
         Ok(Self { document, canonical })

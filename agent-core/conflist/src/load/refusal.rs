@@ -15,7 +15,7 @@ impl Position {
     /// The place of the byte at `offset`.
     pub fn of(bytes: &[u8], offset: usize) -> Self {
         let before = bytes.get(..offset).unwrap_or(bytes);
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line = before.split(|byte| *byte == b'\n').count();
         let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
         Self { line, column }
     }
