@@ -1,1 +1,27 @@
-//! To be filled.
+//! A Kubernetes node for tests, without Kubernetes: namespaces with the production paths, a real containerd in either
+//! version, the real flannel and reference plugins, images without a registry, and a small CRI client.
+//!
+//! [`Node::start`] lays a node out and hands it over running; its drop, and also the death of the test process by
+//! SIGKILL, ends every process in it and removes every trace. Nothing of a node shows on the machine but its directory
+//! and its processes, so that any number of nodes and test runs can live side by side.
+
+mod aether;
+mod containerd;
+pub mod cri;
+pub mod image;
+mod init;
+pub mod lists;
+mod node;
+mod process;
+mod residue;
+pub mod tools;
+pub mod wait;
+
+pub use aether::{Agent, INSTALLER, PROGRAMS};
+pub use containerd::Containerd;
+pub use node::{Node, Options};
+pub use process::{Process, Signal};
+pub use residue::Residue;
+
+/// The PATH of the machine's own programs.
+pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

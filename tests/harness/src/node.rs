@@ -1,0 +1,376 @@
+//! A node: its directory, its namespaces, its containerd.
+
+use std::fs::File;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::containerd::Containerd;
+use crate::cri::Cri;
+use crate::image::{Image, PAUSE};
+use crate::init::{self, Init};
+use crate::process::{self, Process};
+use crate::{lists, tools, wait};
+
+/// Where the nodes of tests have their directories: a real file system, since containerd's layers need one.
+const NODES: &str = "/var/tmp/aether-nodes";
+/// Within which containerd must serve; a few tenths of a second are usual.
+const CONTAINERD_LIMIT: Duration = Duration::from_secs(30);
+/// Within which a node's cleaner is done once the node is dead.
+const CLEANER_LIMIT: Duration = Duration::from_secs(5);
+/// Within which containerd must have looked at a new list; milliseconds are usual.
+const RELOAD_LIMIT: Duration = Duration::from_secs(20);
+
+/// How a node is to be.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Which containerd.
+    pub containerd: Containerd,
+    /// What lies in net.d from the start: file name and bytes.
+    pub lists: Vec<(String, String)>,
+}
+
+impl Options {
+    /// A node with flannel's list.
+    pub fn flannel(containerd: Containerd) -> Self {
+        Self { containerd, lists: vec![(lists::FLANNEL_FILE.to_owned(), lists::FLANNEL.to_owned())] }
+    }
+
+    /// A node with one list that says `version` and runs what flannel delegates to.
+    pub fn bridge(containerd: Containerd, version: Option<&str>) -> Self {
+        Self { containerd, lists: vec![("10-bridge.conflist".to_owned(), lists::bridge("cbr0", version))] }
+    }
+
+    /// A node whose net.d is empty.
+    pub fn no_list(containerd: Containerd) -> Self {
+        Self { containerd, lists: Vec::new() }
+    }
+}
+
+/// What is kept in a node's directory for those who find it.
+#[derive(Debug, Serialize, Deserialize)]
+struct State {
+    containerd: Containerd,
+}
+
+/// A running node.
+#[derive(Debug)]
+pub struct Node {
+    dir: PathBuf,
+    version: Containerd,
+    containerd: Option<Process>,
+    init: Init,
+    processes: AtomicU32,
+    cgroup: String,
+    /// Held for as long as the directory is in use.
+    _lock: Option<File>,
+}
+
+impl Node {
+    /// Starts a node in a directory of its own and waits until its containerd serves.
+    pub async fn start(options: Options) -> anyhow::Result<Self> {
+        tools::check(options.containerd)?;
+        std::fs::create_dir_all(NODES).with_context(|| format!("cannot make {NODES}"))?;
+        sweep();
+        let dir = tempfile::Builder::new()
+            .prefix("node-")
+            .tempdir_in(NODES)
+            .context("cannot make a node's directory")?;
+        let dir = dir.keep();
+        Self::start_in(dir, options).await
+    }
+
+    /// Starts a node in `dir`, which is made.
+    pub async fn start_in(dir: PathBuf, options: Options) -> anyhow::Result<Self> {
+        tools::check(options.containerd)?;
+        let laid = lay_out(&dir, &options).and_then(|lock| Ok((lock, Init::start(&dir)?)));
+        let (lock, init) = match laid {
+            Ok(laid) => laid,
+            Err(error) => {
+                let _ = std::fs::remove_dir_all(&dir);
+                return Err(error);
+            }
+        };
+        let cgroup = init::cgroup(&dir)?;
+        let mut node = Self {
+            dir,
+            version: options.containerd,
+            containerd: None,
+            init,
+            processes: AtomicU32::new(0),
+            cgroup,
+            _lock: lock,
+        };
+        subnet(&node)?;
+        node.start_containerd().await?;
+        node.run(&["ctr", "-n", "k8s.io", "images", "import", "/mnt/node/pause.tar"])?;
+        Ok(node)
+    }
+
+    /// The node that another process started in `dir` and left; None when there is none that lives.
+    pub fn find(dir: &Path) -> anyhow::Result<Option<Self>> {
+        let Ok(dir) = dir.canonicalize() else { return Ok(None) };
+        let Some(init) = Init::find(&dir) else { return Ok(None) };
+        let file = dir.join("state.json");
+        let text = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let state: State =
+            serde_json::from_slice(&text).with_context(|| format!("{} is not ours", file.display()))?;
+        let cgroup = init::cgroup(&dir)?;
+        let node = Self {
+            dir,
+            version: state.containerd,
+            containerd: None,
+            init,
+            processes: AtomicU32::new(0),
+            cgroup,
+            _lock: None,
+        };
+        Ok(Some(node))
+    }
+
+    /// Which containerd it runs.
+    pub fn version(&self) -> Containerd {
+        self.version
+    }
+
+    /// Its directory on the machine.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The pid of its pid 1 as the machine sees it.
+    pub fn pid(&self) -> i32 {
+        self.init.pid()
+    }
+
+    /// A path of the node as this process can open it.
+    pub fn path(&self, inside: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root{inside}", self.init.pid()))
+    }
+
+    /// A command that will run inside, with the node's PATH and nothing else in its environment.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["-t", &self.init.pid().to_string(), "-m", "-n", "-p", "-i", "-u", "--", program]);
+        command.env_clear().env("PATH", self.search_path()).current_dir("/");
+        command
+    }
+
+    /// The PATH inside.
+    pub fn search_path(&self) -> String {
+        format!("/mnt/node/bin:{}:{}", self.version.programs(), crate::PATH)
+    }
+
+    /// Runs a command inside to its end; its standard output, or an error that shows what it said.
+    pub fn run(&self, command: &[&str]) -> anyhow::Result<String> {
+        let (program, arguments) = command.split_first().context("an empty command")?;
+        process::succeed(self.command(program).args(arguments).stdin(Stdio::null()))
+    }
+
+    /// Starts a long-running process inside; its output goes to a log of its own.
+    pub fn spawn(&self, name: &str, program: &str, arguments: &[&str]) -> anyhow::Result<Process> {
+        let number = self.processes.fetch_add(1, Ordering::Relaxed);
+        let log = self.dir.join("log").join(format!("{name}-{number}.log"));
+        let file = File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
+        // A session of its own: an interrupt at the terminal is for the test, which then ends all.
+        let mut command = Command::new("setsid");
+        let inner = self.command(program);
+        command.arg(inner.get_program()).args(inner.get_args()).args(arguments);
+        command.env_clear().env("PATH", self.search_path()).current_dir("/");
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        Process::spawn(name, command, log)
+    }
+
+    /// A client of its runtime.
+    pub fn cri(&self) -> Cri {
+        Cri::new(&self.path("/run/containerd/containerd.sock"), self.cgroup.clone())
+    }
+
+    /// Starts containerd and waits until it serves CRI.
+    pub async fn start_containerd(&mut self) -> anyhow::Result<()> {
+        if self.containerd.is_some() {
+            bail!("containerd is started already");
+        }
+        let mut containerd =
+            self.spawn("containerd", "containerd", &["--config", "/etc/containerd-node.toml"])?;
+        let cri = self.cri().within(CONTAINERD_LIMIT);
+        let serves = wait::until("containerd serving CRI", CONTAINERD_LIMIT, async || {
+            if !containerd.is_running() {
+                return Ok(false);
+            }
+            cri.runtime_status().await?;
+            Ok(true)
+        });
+        match serves.await {
+            Ok(true) => self.containerd = Some(containerd),
+            Ok(false) => bail!("containerd ended: {}", containerd.log()),
+            Err(error) => return Err(error.context(containerd.log())),
+        }
+        Ok(())
+    }
+
+    /// The running containerd.
+    pub fn containerd(&mut self) -> anyhow::Result<&mut Process> {
+        self.containerd.as_mut().context("containerd is not started by this process")
+    }
+
+    /// Stops containerd by SIGTERM; pods live on.
+    pub fn stop_containerd(&mut self) -> anyhow::Result<()> {
+        self.containerd()?.terminate(CONTAINERD_LIMIT)?;
+        self.containerd = None;
+        Ok(())
+    }
+
+    /// Kills containerd; pods live on.
+    pub fn kill_containerd(&mut self) -> anyhow::Result<()> {
+        self.containerd()?.kill();
+        self.containerd = None;
+        Ok(())
+    }
+
+    /// What containerd has logged since it was started.
+    pub fn containerd_log(&self) -> String {
+        self.containerd.as_ref().map(Process::log).unwrap_or_default()
+    }
+
+    /// Reboots: everything that runs ends, /run and the network are new, the boot's id is another, the disk stays.
+    pub async fn reboot(&mut self) -> anyhow::Result<()> {
+        std::fs::write(self.dir.join("keep"), "").context("cannot keep the node's directory")?;
+        self.init.end();
+        self.containerd = None;
+        new_boot(&self.dir)?;
+        self.init = Init::start(&self.dir)?;
+        std::fs::remove_file(self.dir.join("keep")).context("cannot let go of the node's directory")?;
+        subnet(self)?;
+        self.start_containerd().await
+    }
+
+    /// Writes a file of net.d the way containerd takes notice of: a temporary name beside it, renamed.
+    pub fn write_list(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let dir = self.path(aether_domain::paths::CNI_CONF_DIR);
+        let temp = dir.join(".harness.new");
+        std::fs::write(&temp, text)
+            .and_then(|()| std::fs::rename(&temp, dir.join(name)))
+            .with_context(|| format!("cannot write {name} in {}", dir.display()))
+    }
+
+    /// Waits until containerd has loaded a list whose plugins are exactly these.
+    pub async fn loaded(&self, plugins: &[&str]) -> anyhow::Result<()> {
+        let cri = self.cri();
+        wait::until(&format!("containerd with the chain {plugins:?}"), RELOAD_LIMIT, async || {
+            let status = cri.runtime_status().await?;
+            if status.plugins() == plugins {
+                return Ok(());
+            }
+            bail!("it has {:?}, last load {:?}", status.plugins(), status.last_cni_load)
+        })
+        .await
+    }
+
+    /// Lets the node live on when this process ends.
+    pub fn leave(mut self) -> anyhow::Result<()> {
+        if let Some(containerd) = self.containerd.take() {
+            containerd.leave();
+        }
+        self.init.leave()
+    }
+
+    /// Removes a node, its directory and its cgroups.
+    pub fn remove(mut self) -> anyhow::Result<()> {
+        self.init.end();
+        // The node's cleaner does the rest; what it does not, because it was killed too, is done here.
+        let gone = || {
+            anyhow::ensure!(!self.dir.exists(), "{} still is there", self.dir.display());
+            Ok(())
+        };
+        if wait::until_blocking("the node's cleaner", CLEANER_LIMIT, gone).is_err() {
+            init::remove_cgroups(&self.cgroup);
+            remove_dir(&self.dir)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the directory of a node that no longer lives. Whether there was one; a directory that is not a node's
+    /// is refused.
+    pub fn remove_dead(dir: &Path) -> anyhow::Result<bool> {
+        if !dir.exists() {
+            return Ok(false);
+        }
+        if !dir.join("state.json").is_file() {
+            bail!("{} is there and is no node's directory; name another one", dir.display());
+        }
+        init::remove_cgroups(&init::cgroup(dir)?);
+        remove_dir(dir)?;
+        Ok(true)
+    }
+}
+
+fn remove_dir(dir: &Path) -> anyhow::Result<()> {
+    match std::fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", dir.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes a node's directory; the lock says that it is in use.
+fn lay_out(dir: &Path, options: &Options) -> anyhow::Result<Option<File>> {
+    let make = |name: &str| {
+        let path = dir.join(name);
+        std::fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))
+    };
+    make("")?;
+    let lock = File::create(dir.join("lock.new")).context("cannot make the node's lock")?;
+    lock.lock().context("cannot lock the node's lock")?;
+    std::fs::rename(dir.join("lock.new"), dir.join("lock")).context("cannot publish the node's lock")?;
+    for name in ["etc.upper", "etc.work", "etc.cni/net.d", "var.lib", "opt/cni/bin", "tmp", "bin", "log"] {
+        make(name)?;
+    }
+    let write = |name: &str, bytes: &[u8]| {
+        let path = dir.join(name);
+        std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    };
+    std::fs::set_permissions(dir.join("tmp"), std::fs::Permissions::from_mode(0o1777))?;
+    write("etc.upper/containerd-node.toml", options.containerd.config().as_bytes())?;
+    for (name, text) in &options.lists {
+        write(&format!("etc.cni/net.d/{name}"), text.as_bytes())?;
+    }
+    for (from, _) in options.containerd.plugins() {
+        let name = from.file_name().context("a plugin without a name")?;
+        tools::copy(&from, &dir.join("opt/cni/bin").join(name))?;
+    }
+    let program =
+        std::fs::read(tools::built().join("pause/pause")).context("cannot read the pause program")?;
+    let pause = Image { reference: PAUSE, name: "pause", program: &program, arguments: &[] };
+    write("pause.tar", &pause.tar())?;
+    write("state.json", &serde_json::to_vec(&State { containerd: options.containerd })?)?;
+    new_boot(dir)?;
+    Ok(Some(lock))
+}
+
+fn new_boot(dir: &Path) -> anyhow::Result<()> {
+    let id = std::fs::read("/proc/sys/kernel/random/uuid").context("cannot read a new uuid")?;
+    std::fs::write(dir.join("boot_id"), id).context("cannot write the node's boot id")
+}
+
+/// What flannel's daemon would write.
+fn subnet(node: &Node) -> anyhow::Result<()> {
+    std::fs::write(node.path("/run/flannel/subnet.env"), lists::SUBNET_ENV).context("cannot write subnet.env")
+}
+
+/// Removes what a run left that was killed together with its cleaner: directories whose lock nobody holds.
+fn sweep() {
+    let Ok(entries) = std::fs::read_dir(NODES) else { return };
+    for entry in entries.flatten() {
+        let unused = File::open(entry.path().join("lock")).is_ok_and(|lock| lock.try_lock().is_ok());
+        if unused && Init::find(&entry.path()).is_none() {
+            let _ = Node::remove_dead(&entry.path());
+        }
+    }
+}
