@@ -272,6 +272,30 @@ impl Node {
         .await
     }
 
+    /// The names of all processes in it, pid 1 apart.
+    pub fn processes(&self) -> anyhow::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for pid in
+            self.files("/proc")?.iter().filter_map(|name| name.parse::<u32>().ok()).filter(|pid| *pid != 1)
+        {
+            // One that ends while we look has no name any more.
+            if let Ok(name) = std::fs::read_to_string(self.path(&format!("/proc/{pid}/comm"))) {
+                names.push(name.trim().to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    /// How many mounts only it can see.
+    pub fn mounts(&self) -> anyhow::Result<usize> {
+        let count = |path: &Path| std::fs::read_to_string(path).map(|text| text.lines().count());
+        let inside = count(&PathBuf::from(format!("/proc/{}/mounts", self.pid())));
+        let outside = count(Path::new("/proc/self/mounts"));
+        Ok(inside
+            .context("cannot read the node's mounts")?
+            .saturating_sub(outside.context("cannot read our mounts")?))
+    }
+
     /// Lets the node live on when this process ends.
     pub fn leave(mut self) -> anyhow::Result<()> {
         if let Some(containerd) = self.containerd.take() {

@@ -70,7 +70,7 @@ pub fn missing(containerd: Containerd) -> Vec<Missing> {
 }
 
 /// Refuses, naming everything that lacks and its remedy.
-pub(crate) fn check(containerd: Containerd) -> anyhow::Result<()> {
+pub fn check(containerd: Containerd) -> anyhow::Result<()> {
     let missing = missing(containerd);
     if missing.is_empty() {
         return Ok(());

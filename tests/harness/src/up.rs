@@ -1,0 +1,106 @@
+//! `up`: a node from nothing to two recorded pods, with the time of each step.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use aether_domain::paths::CNI_CONF_DIR;
+use aether_harness::cri::{HostPort, Pod, Protocol};
+use aether_harness::{Containerd, Node, Options, lists, tools, wait};
+use anyhow::{Context as _, bail};
+
+use crate::report::{line, step, title};
+
+/// Within which the agent must show both pods' records.
+const RECORDS_LIMIT: Duration = Duration::from_secs(10);
+
+/// Starts the node in `dir`, or says that it is up.
+pub(crate) async fn run(dir: &Path, containerd: Containerd) -> anyhow::Result<()> {
+    if let Some(node) = Node::find(dir)? {
+        line(&format!(
+            "a node with {} is up in {} (pid {}); nothing is changed",
+            node.version().name(),
+            dir.display(),
+            node.pid()
+        ));
+        line("  cargo xtask shell    a shell inside it");
+        line("  cargo xtask down     removes it");
+        return Ok(());
+    }
+    tools::check(containerd)?;
+    for program in aether_harness::PROGRAMS {
+        tools::program_under_test(program)?;
+    }
+    if Node::remove_dead(dir)? {
+        line(&format!("removed {}, left by a node that no longer lives", dir.display()));
+    }
+    // A node lives by its starter until it is left alone, so that an interrupt removes all of it.
+    tokio::select! {
+        done = build(dir, containerd) => done,
+        _ = tokio::signal::ctrl_c() => bail!("interrupted; the node is removed"),
+    }
+}
+
+async fn build(dir: &Path, containerd: Containerd) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    title("Steps");
+    let options = Options::flannel(containerd);
+    let starting = Node::start_in(dir.to_path_buf(), options);
+    let node =
+        step(&format!("a node: namespaces, {}, the sandbox image", containerd.name()), starting).await?;
+    step("containerd loads flannel's list", node.loaded(&["flannel", "portmap"])).await?;
+    let install = async || node.install(&["--install-id", "up"]);
+    step("aether-cni-install: binary, wanted state, list", install()).await?;
+    step("containerd loads the chain", node.loaded(&["flannel", "portmap", "aether-cni"])).await?;
+    let agent = step("aether-agent serves", node.start_agent()).await?;
+    let cri = node.cri();
+    for pod in pods() {
+        let name = format!("pod {}/{} through flannel, portmap, aether-cni", pod.namespace, pod.name);
+        step(&name, async { cri.run(&pod).await.with_context(|| format!("{name} could not start")) }).await?;
+    }
+    let records = wait::until("both pods' records", RECORDS_LIMIT, async || {
+        let text = node.run(&["aetherctl", "pods"])?;
+        anyhow::ensure!(pods().iter().all(|pod| text.contains(&pod.name)), "aetherctl shows {text}");
+        Ok(text)
+    });
+    let records = step("aetherctl shows both records", records).await?;
+    line(&format!("  {:<64}{:>7.2} s", "all", begin.elapsed().as_secs_f64()));
+
+    title("What the installer changed in /etc/cni/net.d/10-flannel.conflist");
+    let file = node.path(CNI_CONF_DIR).join(lists::FLANNEL_FILE);
+    let after = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    line(&diff(&after));
+    title("aetherctl pods");
+    line(records.trim_end());
+    title("aetherctl chain");
+    line(node.run(&["aetherctl", "chain"])?.trim_end());
+    next();
+    agent.leave();
+    node.leave()
+}
+
+fn diff(after: &str) -> String {
+    let diff = similar::TextDiff::from_lines(lists::FLANNEL, after);
+    let text = diff.unified_diff().header("as flannel ships it", "as it is now").to_string();
+    text.trim_end().to_owned()
+}
+
+fn pods() -> [Pod; 2] {
+    let ports = vec![HostPort { host: 30080, container: 8080, protocol: Protocol::Tcp }];
+    let annotations = [("config.aether.io/upstreams".to_owned(), "db.demo".to_owned())].into();
+    [Pod { ports, annotations, ..Pod::named("demo", "web-0") }, Pod::named("demo", "db-0")]
+}
+
+fn next() {
+    title("What to try next");
+    for (command, what) in [
+        ("cargo xtask shell", "a shell inside the node"),
+        ("cargo xtask shell aetherctl pods -o json", "both records, whole"),
+        ("cargo xtask shell aetherctl chain", "which list the runtime would load, and whether it is chained"),
+        ("cargo xtask shell cat /etc/cni/net.d/10-flannel.conflist", "the list"),
+        ("cargo xtask shell aether-cni-install --check", "the chain without an agent"),
+        ("cargo xtask shell aether-cni-install uninstall", "the entry goes, byte for byte"),
+        ("cargo xtask down", "removes all of it"),
+    ] {
+        line(&format!("  {command:<60} {what}"));
+    }
+}
