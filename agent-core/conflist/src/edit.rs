@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::json::Document;
-use crate::load::{DropIns, Kind, List};
+use crate::load::{DropIns, Kind, List, Taken};
 use crate::own::OwnEntry;
 
 mod layout;
@@ -63,6 +63,10 @@ pub enum EditError {
 /// Everything outside the inserted object and its comma keeps its bytes.
 pub fn put(list: &List, wanted: &OwnEntry) -> Result<Vec<u8>, EditError> {
     let (foreign, ours) = parts(list)?;
+    if let Taken::By(version) = list.taken() {
+        let reason = format!("the file was only read as {version} does");
+        return Err(EditError::Unsound { file: file(list), reason });
+    }
     if list.is_loopback_only() {
         return Err(EditError::LoopbackOnly { file: file(list) });
     }

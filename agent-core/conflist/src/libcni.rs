@@ -26,6 +26,15 @@ pub enum Version {
     V1_3_1,
 }
 
+impl std::fmt::Display for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::V1_1_2 => "libcni 1.1 (containerd 1)",
+            Self::V1_3_1 => "libcni 1.3 (containerd 2)",
+        })
+    }
+}
+
 /// What is wrong, and where in the document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wrong {

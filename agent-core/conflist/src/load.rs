@@ -134,10 +134,18 @@ impl DropInEntry {
     }
 }
 
-/// A file that both libcni 1.1.2 and 1.3.1 take, and what they make of it.
+/// Who takes a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    ByBoth,
+    By(Version),
+}
+
+/// A file that libcni takes, and what it makes of it.
 #[derive(Debug, Clone)]
 pub struct List {
     file_name: OsString,
+    taken: Taken,
     document: Document,
     kind: Kind,
     name: String,
@@ -160,6 +168,18 @@ impl List {
         drop_ins: DropIns,
     ) -> Result<Self, Refusal> {
         judge::both(file_name.as_ref(), bytes.as_ref(), drop_ins)
+    }
+
+    /// What one version makes of the file, whatever the other does: to tell the two apart, and to take our entry out of
+    /// a list that only one of them loads. Only [`Self::load`] says that a list is valid, and
+    /// [`crate::edit::put`] refuses a list from here. libcni 1.1 knows no drop-ins and ignores `drop_ins`.
+    pub fn load_by(
+        version: Version,
+        file_name: impl AsRef<OsStr>,
+        bytes: impl AsRef<[u8]>,
+        drop_ins: DropIns,
+    ) -> Result<Self, Refusal> {
+        judge::one(version, file_name.as_ref(), bytes.as_ref(), drop_ins)
     }
 
     /// The file's name.
@@ -222,6 +242,10 @@ impl List {
     /// The bytes of an entry, as they stand in the file.
     pub fn text(&self, entry: &Entry) -> &[u8] {
         self.bytes().get(entry.span.clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn taken(&self) -> Taken {
+        self.taken
     }
 
     pub(crate) fn document(&self) -> &Document {

@@ -5,49 +5,42 @@ use std::ffi::{OsStr, OsString};
 use crate::json::Document;
 use crate::libcni::{self, ReadBy, Seen, Version, Wrong};
 
-use super::{By, DropIn, DropInEntry, DropIns, Entry, Kind, List, Position, Refusal, kind_of};
+use super::{By, DropIn, DropInEntry, DropIns, Entry, Kind, List, Position, Refusal, Taken, kind_of};
 
+/// As both versions see it.
 pub(super) fn both(file_name: &OsStr, bytes: &[u8], drop_ins: DropIns) -> Result<List, Refusal> {
     let file = File { name: file_name, bytes };
-    let document = Document::parse(bytes).map_err(|error| {
-        file.refusal(By::Both, Wrong { offset: Some(error.offset), reason: error.reason })
-    })?;
-    let kind = kind_of(file_name);
-    let see = |version| match kind {
-        Kind::List => libcni::list(version, &document),
-        Kind::Single => libcni::single(version, &document),
-    };
-    let old = see(Version::V1_1_2);
-    let new = match see(Version::V1_3_1) {
-        Ok(seen) => file.with_drop_ins(seen, drop_ins).map_err(Box::new),
-        Err(wrong) => Err(Box::new(file.refusal(By::Libcni1_3, wrong))),
-    };
+    let document = file.parse(By::Both)?;
+    let old = file.see(Version::V1_1_2, &document, DropIns::none());
+    let new = file.see(Version::V1_3_1, &document, drop_ins);
     match (old, new) {
-        (Ok(old), Ok((new, drop_ins))) => {
-            let entries = old.entries.iter().map(|(node, plugin)| Entry {
-                plugin_type: plugin.binary.clone(),
-                span: document.span(*node),
-                canonical: document.canonical(*node),
-            });
-            Ok(List {
-                file_name: file_name.to_owned(),
-                kind,
-                name: old.name,
-                cni_version_1_1: old.cni_version,
-                cni_version_1_3: new.cni_version,
-                entries: entries.collect(),
-                nodes: old.entries.iter().map(|(node, _)| *node).collect(),
-                array: old.array,
-                drop_ins,
-                document,
-            })
+        (Ok((old, _)), Ok((new, drop_ins))) => {
+            Ok(file.list(Taken::ByBoth, document, old, new.cni_version, drop_ins))
         }
-        (Err(wrong), new) => {
-            let by =
-                if new.is_err_and(|refusal| refusal.by == By::Libcni1_3) { By::Both } else { By::Libcni1_1 };
-            Err(file.refusal(by, wrong))
-        }
-        (Ok(_), Err(refusal)) => Err(*refusal),
+        (Err(old), Err(new)) if new.by == By::Libcni1_3 => Err(Refusal { by: By::Both, ..*old }),
+        (Err(old), _) => Err(*old),
+        (Ok(_), Err(new)) => Err(*new),
+    }
+}
+
+/// As one version sees it.
+pub(super) fn one(
+    version: Version,
+    file_name: &OsStr,
+    bytes: &[u8],
+    drop_ins: DropIns,
+) -> Result<List, Refusal> {
+    let file = File { name: file_name, bytes };
+    let document = file.parse(by(version))?;
+    let (seen, drop_ins) = file.see(version, &document, drop_ins).map_err(|refusal| *refusal)?;
+    let cni_version = seen.cni_version.clone();
+    Ok(file.list(Taken::By(version), document, seen, cni_version, drop_ins))
+}
+
+fn by(version: Version) -> By {
+    match version {
+        Version::V1_1_2 => By::Libcni1_1,
+        Version::V1_3_1 => By::Libcni1_3,
     }
 }
 
@@ -57,6 +50,53 @@ struct File<'a> {
 }
 
 impl File<'_> {
+    fn parse(&self, by: By) -> Result<Document, Refusal> {
+        Document::parse(self.bytes)
+            .map_err(|error| self.refusal(by, Wrong { offset: Some(error.offset), reason: error.reason }))
+    }
+
+    fn see(
+        &self,
+        version: Version,
+        document: &Document,
+        drop_ins: DropIns,
+    ) -> Result<(Seen, Vec<DropInEntry>), Box<Refusal>> {
+        let seen = match kind_of(self.name) {
+            Kind::List => libcni::list(version, document),
+            Kind::Single => libcni::single(version, document),
+        };
+        let seen = seen.map_err(|wrong| self.refusal(by(version), wrong))?;
+        Ok(self.with_drop_ins(seen, drop_ins)?)
+    }
+
+    fn list(
+        &self,
+        taken: Taken,
+        document: Document,
+        seen: Seen,
+        cni_version_1_3: String,
+        drop_ins: Vec<DropInEntry>,
+    ) -> List {
+        let entries = seen.entries.iter().map(|(node, plugin)| Entry {
+            plugin_type: plugin.binary.clone(),
+            span: document.span(*node),
+            canonical: document.canonical(*node),
+        });
+        List {
+            file_name: self.name.to_owned(),
+            taken,
+            kind: kind_of(self.name),
+            name: seen.name,
+            cni_version_1_1: seen.cni_version,
+            cni_version_1_3,
+            entries: entries.collect(),
+            nodes: seen.entries.iter().map(|(node, _)| *node).collect(),
+            array: seen.array,
+            drop_ins,
+            document,
+        }
+    }
+
     fn refusal(&self, by: By, wrong: Wrong) -> Refusal {
         let at = wrong.offset.map(|offset| Position::of(self.bytes, offset));
         Refusal { file: self.name.to_owned(), by, at, reason: wrong.reason }
