@@ -1,2 +1,33 @@
-//! To be filled.
-fn main() {}
+//! `aether-cni-install`: see `--help`.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use aether_cni_install::args::Args;
+use aether_cni_install::{config, exit::Exit, log};
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    ExitCode::from(run(Args::parse()).code())
+}
+
+fn run(args: Args) -> Exit {
+    let program = std::env::current_exe().ok();
+    let config = match config::build(args, program.as_deref(), Path::is_dir) {
+        Ok(config) => config,
+        Err(error) => {
+            log::line(format_args!("error: {}; see --help", log::chain(&error)));
+            return Exit::Usage;
+        }
+    };
+    match aether_cni_install::run(&config) {
+        Ok(exit) => exit,
+        Err(error) => {
+            log::line(format_args!("error: {}", log::chain(&error)));
+            if let Some(remedy) = error.remedy() {
+                log::line(format_args!("what to do: {remedy}"));
+            }
+            error.exit()
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Performing an uninstall: marker, lists, wanted state, binary (I01).
+
+use aether_durable::Attributes;
+use aether_durable::atomic::{self, Removed};
+
+use crate::binary;
+use crate::config::{Force, Mode, Places, Uninstall};
+use crate::diff;
+use crate::edit::{self, Edited};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::found::{Found, Kept, Plugin};
+use crate::install::{PRIVATE, STATE_DIR_MODE};
+use crate::lock;
+use crate::log;
+use crate::look::{self, Depth};
+use crate::plan::{Step, Write};
+use crate::removal::{self, BinaryStep, Removal};
+use crate::tidy;
+
+/// Uninstalls.
+pub fn run(places: &Places, order: &Uninstall, force: Force, mode: Mode) -> Result<Exit, Error> {
+    if mode == Mode::DryRun {
+        return dry(places, &decide(places, order, force)?);
+    }
+    atomic::create_dir_all(&places.state_dir, STATE_DIR_MODE)
+        .map_err(|source| Error::Step { what: "make the state directory", source })?;
+    let _lock = lock::take(&places.lock())?;
+    tidy::sweep(places);
+    // The marker first: it stops every agent's repair.
+    if let Write::Bytes(bytes) = decide(places, order, force)?.marker {
+        atomic::replace_locked(&places.marker(), &bytes, &Attributes::with_mode(PRIVATE))
+            .map_err(|source| Error::Step { what: "write the marker of an uninstall", source })?;
+        log::line(format_args!("wrote the marker {}", places.marker().display()));
+    }
+    let removal = strip(places, order, force)?;
+    finish(places, &removal)
+}
+
+/// Takes our entry out of every list. One that cannot be edited keeps none of the others from it.
+fn strip(places: &Places, order: &Uninstall, force: Force) -> Result<Removal, Error> {
+    for _ in 0..edit::ATTEMPTS {
+        let removal = decide(places, order, force)?;
+        if removal.lists.is_empty() {
+            return Ok(removal);
+        }
+        let mut failed = None;
+        for list in &removal.lists {
+            let again = |bytes: Vec<u8>| removal::without_ours_in(&list.path, bytes);
+            match edit::perform(&list.path, &list.old, &list.new, again) {
+                Ok(Edited::Yes) => log::line(format_args!("took our entry out of {}", list.path.display())),
+                Ok(Edited::Changed) => {}
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        if let Some(error) = failed {
+            return Err(error);
+        }
+    }
+    Err(Error::Restless { path: places.conf_dir.clone(), attempts: edit::ATTEMPTS })
+}
+
+/// The steps after the lists.
+fn finish(places: &Places, removal: &Removal) -> Result<Exit, Error> {
+    for problem in &removal.problems {
+        log::line(log::chain(problem));
+    }
+    if removal.wanted == Step::Do {
+        atomic::remove(&places.wanted())
+            .map_err(|source| Error::Step { what: "remove the wanted state", source })?;
+        log::line(format_args!("removed the wanted state {}", places.wanted().display()));
+    }
+    let plugin = places.plugin();
+    match removal.binary {
+        BinaryStep::Keep | BinaryStep::Absent => {}
+        BinaryStep::KeepForeign => log::line(format_args!(
+            "{} is not the binary that was installed, so it stays; --force removes it",
+            plugin.display()
+        )),
+        BinaryStep::Remove => {
+            if atomic::remove(&plugin)
+                .map_err(|source| Error::Step { what: "remove the plugin's binary", source })?
+                == Removed::Yes
+            {
+                log::line(format_args!("removed {}", plugin.display()));
+            }
+        }
+    }
+    tidy::settle(places)?;
+    if removal.problems.is_empty() {
+        log::line("uninstalled: no list holds our entry");
+        Ok(Exit::Done)
+    } else {
+        Err(Error::Unfinished(removal.problems.len()))
+    }
+}
+
+fn decide(places: &Places, order: &Uninstall, force: Force) -> Result<Removal, Error> {
+    let wanted = look::wanted(places)?;
+    let plugin = match wanted.as_ref().and_then(Kept::good) {
+        Some(wanted) => binary::compare(&places.plugin(), &wanted.plugin_sha256)?,
+        // Nothing says which binary was installed: the name is ours.
+        None => Plugin::Identical,
+    };
+    let found = Found {
+        net: look::net(&places.conf_dir, Depth::All),
+        plugin,
+        wanted,
+        marker: look::marker(places)?,
+        now: look::now(),
+    };
+    Ok(removal::uninstall(places, order, force, &found))
+}
+
+fn dry(places: &Places, removal: &Removal) -> Result<Exit, Error> {
+    if matches!(removal.marker, Write::Bytes(_)) {
+        log::line(format_args!("would write the marker {}", places.marker().display()));
+    }
+    for list in &removal.lists {
+        diff::print(&list.path, &list.old, &list.new);
+    }
+    if removal.lists.is_empty() {
+        log::out("unchanged: no list holds our entry");
+    }
+    for problem in &removal.problems {
+        log::line(log::chain(problem));
+    }
+    if removal.wanted == Step::Do {
+        log::line(format_args!("would remove the wanted state {}", places.wanted().display()));
+    }
+    if removal.binary == BinaryStep::Remove {
+        log::line(format_args!("would remove {}", places.plugin().display()));
+    }
+    if removal.problems.is_empty() { Ok(Exit::Done) } else { Err(Error::Unfinished(removal.problems.len())) }
+}
