@@ -1,2 +1,5 @@
-//! To be filled.
-fn main() {}
+//! `aether-cni`, the chained CNI plugin.
+
+fn main() -> std::process::ExitCode {
+    aether_cni::shell::main()
+}

@@ -18,6 +18,8 @@ pub const STDIN_WAIT: Duration = Duration::from_secs(2);
 pub const STDIN_MAX: usize = 4 * 1024 * 1024;
 /// Within which a STATUS ends (K10).
 pub const STATUS_DEADLINE: Duration = Duration::from_secs(1);
+/// What a DEL or a STATUS keeps of its time for what comes after the agent: a tombstone, the answer (K07, K10).
+pub const WRAP_UP: Duration = Duration::from_millis(200);
 /// Within which a CHECK or a GC hears from the agent.
 pub const CHECK_DEADLINE: Duration = Duration::from_secs(5);
 
