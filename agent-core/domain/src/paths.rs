@@ -22,6 +22,8 @@ pub const EDIT_LOCK: &str = "edit.lock";
 pub const LOCAL_DIR: &str = "/tmp/aether";
 /// The admin socket, inside the pod-local directory.
 pub const ADMIN_SOCKET: &str = "admin.sock";
+/// The admin socket's full default path, where `aetherctl` asks.
+pub const ADMIN_SOCKET_PATH: &str = "/tmp/aether/admin.sock";
 /// The directory of CNI configurations.
 pub const CNI_CONF_DIR: &str = "/etc/cni/net.d";
 /// The directory of CNI plugins.
