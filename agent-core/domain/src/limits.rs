@@ -29,6 +29,19 @@ pub const TOMBSTONES_MAX: usize = 10_000;
 pub const DEL_MEMORY: Duration = Duration::from_secs(60);
 /// How many ADDs may be in flight (K16).
 pub const ADDS_MAX: usize = 512;
+/// How many other calls may be in flight (O04): far above what a node's runtime makes, and below what its memory holds.
+pub const CALLS_MAX: usize = 4096;
+/// How many connections the CNI socket serves at once (O04); more than [`ADDS_MAX`], so that the rest hears a refusal.
+pub const CONNECTIONS_MAX: usize = 2048;
+/// The largest message of a call, in bytes (O04): a GC lists every attachment of the node.
+pub const CALL_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The longest single text of a call (a path, a name), in bytes (O04).
+pub const CALL_TEXT_MAX: usize = 4096;
+/// How many annotations, host ports or addresses an ADD may list, each (O04). Their size is bounded by
+/// [`STATE_FILE_MAX`].
+pub const CALL_LIST_MAX: usize = 4096;
+/// How long open connections may take to end once nothing is in flight.
+pub const DRAIN_LINGER: Duration = Duration::from_secs(1);
 /// Within which a tombstone is applied while the owner serves (K07).
 pub const TOMBSTONE_POLL: Duration = Duration::from_secs(1);
 /// How often leftovers are looked for (S06).

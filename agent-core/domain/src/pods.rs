@@ -10,6 +10,6 @@ pub mod table;
 
 pub use port::{
     AddError, Added, Caller, Change, Check, Del, Deleted, Fault, FirstInstall, Gc, Known, NetnsLook,
-    NotServing, Observer, PodService, Presence, Seen, ServiceError, Unusable,
+    NotServing, Observer, PodService, Presence, Seen, ServiceError, Trouble, Unusable,
 };
 pub use table::{Refusal, Table};

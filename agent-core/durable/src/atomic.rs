@@ -137,6 +137,33 @@ pub fn remove(path: &Path) -> Result<Removed, WriteError> {
     }
 }
 
+/// Removes several files of one directory and waits once until the directory says so on the disk; returns how many
+/// were there. An error leaves some of them: the call can be made again.
+pub fn remove_all<N: AsRef<std::ffi::OsStr>>(
+    directory: &Path,
+    names: impl IntoIterator<Item = N>,
+) -> Result<usize, WriteError> {
+    let dir = match open_dir(directory) {
+        Err(error) if error.source.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+        other => other?,
+    };
+    let mut removed = 0;
+    let mut failed = None;
+    for name in names {
+        match fs::unlinkat(&dir, name.as_ref(), AtFlags::empty()) {
+            Ok(()) => removed += 1,
+            Err(Errno::NOENT) => {}
+            Err(errno) => {
+                failed = Some(WriteError::new("remove", &directory.join(name.as_ref()), errno));
+                break;
+            }
+        }
+    }
+    // Also when nothing was there: an earlier call may have removed it and failed here.
+    fs::fsync(&dir).map_err(|errno| WriteError::new("fsync", directory, errno))?;
+    failed.map_or(Ok(removed), Err)
+}
+
 /// Renames `from` to `to` inside one directory and waits until the directory says so on the disk.
 pub fn rename(from: &Path, to: &Path) -> Result<(), WriteError> {
     let (directory, _) = split(to)?;

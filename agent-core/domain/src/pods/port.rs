@@ -251,6 +251,33 @@ impl FirstInstall for () {
 pub struct Unusable {
     /// The file, with its directory.
     pub file: String,
+    /// What kind of trouble it is.
+    pub kind: Trouble,
     /// Why, and what became of it.
     pub reason: String,
+}
+
+/// Why a file is unusable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Trouble {
+    /// It is damaged, and put aside where that was possible (S02).
+    Damaged,
+    /// A newer agent wrote it (S02).
+    Newer,
+    /// It is none of ours, or cannot be read now.
+    Foreign,
+}
+
+impl Trouble {
+    /// All of them, for a metric that has one series each.
+    pub const ALL: [Self; 3] = [Self::Damaged, Self::Newer, Self::Foreign];
+
+    /// Its stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Damaged => "damaged",
+            Self::Newer => "newer",
+            Self::Foreign => "foreign",
+        }
+    }
 }

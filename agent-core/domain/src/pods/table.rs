@@ -177,18 +177,29 @@ impl Table {
         if let Some(del_ns) = self.forgotten.latest(key, now).filter(|del_ns| add_ns <= *del_ns) {
             return Add::Refuse(Refusal::Deleted { key: key.clone(), add_ns, del_ns });
         }
-        let before = self.get(key);
-        let later_same = before.filter(|before| before.started.nanos > add_ns);
-        if let Some(by) = later_same.or_else(|| self.successor(record)) {
-            let (by, by_ns) = (by.key.clone(), by.started.nanos);
-            return Add::Refuse(Refusal::Superseded { key: key.clone(), add_ns, by, by_ns });
+        if let Some(refusal) = self.superseded(record) {
+            return Add::Refuse(refusal);
         }
+        let before = self.get(key);
         match before {
             Some(before) if before == record => Add::Standing,
             // The same call again, with other content: what is undone is all of that call's.
             Some(before) if before.started == record.started => Add::Write { before: None },
             other => Add::Write { before: other.cloned().map(Box::new) },
         }
+    }
+
+    /// Whether a later ADD of the key, or a later sandbox of the same pod, is recorded (K05). Asked again once an ADD is
+    /// recorded: two sandboxes of one pod have two lanes, and the one that is recorded second sees the other.
+    pub fn superseded(&self, record: &Record) -> Option<Refusal> {
+        let later_same = self.get(&record.key).filter(|other| other.started.nanos > record.started.nanos);
+        let by = later_same.or_else(|| self.successor(record))?;
+        Some(Refusal::Superseded {
+            key: record.key.clone(),
+            add_ns: record.started.nanos,
+            by: by.key.clone(),
+            by_ns: by.started.nanos,
+        })
     }
 
     /// The records that this one replaces: the same pod's same interface in sandboxes that began earlier (K05).

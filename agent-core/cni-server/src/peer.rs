@@ -1,0 +1,144 @@
+//! Who is at the other end: root, and still there.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, ready};
+
+use aether_domain::pods::{Caller, Presence};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::UnixStream;
+use tokio::sync::OwnedSemaphorePermit;
+use tonic::transport::server::Connected;
+
+/// A connection that was let in. It alone keeps the socket open: a call that outlives it only holds a weak reference.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    stream: Arc<UnixStream>,
+    _place: OwnedSemaphorePermit,
+}
+
+/// What a call knows of its connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Peer {
+    stream: Weak<UnixStream>,
+}
+
+/// Whoever waits for one call's answer.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    peer: Option<Peer>,
+    gave_up: AtomicBool,
+}
+
+/// Says that the caller gave up when it is dropped, with the handler that it lives in.
+#[derive(Debug)]
+pub(crate) struct GivesUp(pub(crate) Arc<Waiter>);
+
+/// Why a connection was not let in.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refused {
+    #[error("uid {0} may not call; only root may")]
+    NotRoot(u32),
+    #[error("cannot tell who calls")]
+    Unknown(#[source] io::Error),
+}
+
+impl Connection {
+    /// Lets root in (O04).
+    pub(crate) fn admit(stream: UnixStream, place: OwnedSemaphorePermit) -> Result<Self, Refused> {
+        match stream.peer_cred().map_err(Refused::Unknown)?.uid() {
+            0 => Ok(Self { stream: Arc::new(stream), _place: place }),
+            uid => Err(Refused::NotRoot(uid)),
+        }
+    }
+}
+
+impl Connected for Connection {
+    type ConnectInfo = Peer;
+
+    fn connect_info(&self) -> Peer {
+        Peer { stream: Arc::downgrade(&self.stream) }
+    }
+}
+
+impl Waiter {
+    pub(crate) fn new(peer: Option<Peer>) -> Arc<Self> {
+        Arc::new(Self { peer, gave_up: AtomicBool::new(false) })
+    }
+}
+
+impl Drop for GivesUp {
+    fn drop(&mut self) {
+        self.0.gave_up.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Caller for Waiter {
+    /// The flag covers a caller that reset its call; the socket one that died: the kernel knows at once, the server's
+    /// tasks only when they run.
+    fn presence(&self) -> Presence {
+        let closed = self.peer.as_ref().is_some_and(Peer::is_closed);
+        if closed || self.gave_up.load(Ordering::SeqCst) { Presence::Gone } else { Presence::Here }
+    }
+}
+
+impl Peer {
+    fn is_closed(&self) -> bool {
+        let Some(stream) = self.stream.upgrade() else { return true };
+        let mut fds = [PollFd::new(&*stream, PollFlags::RDHUP)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        match poll(&mut fds, Some(&at_once)) {
+            // Not told: as far as can be seen it is there.
+            Ok(0) | Err(_) => false,
+            Ok(_) => fds.iter().any(|fd| {
+                fd.revents().intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)
+            }),
+        }
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.stream.poll_read_ready(cx))?;
+            match self.stream.try_read(buffer.initialize_unfilled()) {
+                Ok(read) => {
+                    buffer.advance(read);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.stream.poll_write_ready(cx))?;
+            match self.stream.try_write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                other => return Poll::Ready(other),
+            }
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match rustix::net::shutdown(&*self.stream, rustix::net::Shutdown::Write) {
+            Ok(()) | Err(rustix::io::Errno::NOTCONN) => Poll::Ready(Ok(())),
+            Err(errno) => Poll::Ready(Err(errno.into())),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Errors to the wire, in one place. The plugin makes CNI codes of these (`AddError`'s text reaches the pod's events).
+
+use aether_domain::pods::{AddError, ServiceError};
+use tonic::{Code, Status};
+
+use crate::convert::Invalid;
+
+/// Why a call was not begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NotBegun {
+    #[error("this agent is going and takes no new calls; try again, the next one answers on the same socket")]
+    Draining,
+    #[error("{max} ADDs are in flight, and no more are taken; try again later")]
+    TooManyAdds { max: usize },
+    #[error("{max} calls are in flight, and no more are taken; try again later")]
+    TooManyCalls { max: usize },
+}
+
+impl From<NotBegun> for Status {
+    fn from(error: NotBegun) -> Self {
+        let code = match error {
+            NotBegun::Draining => Code::Unavailable,
+            NotBegun::TooManyAdds { .. } | NotBegun::TooManyCalls { .. } => Code::ResourceExhausted,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<Invalid> for Status {
+    fn from(error: Invalid) -> Self {
+        Self::new(Code::InvalidArgument, chain(&error))
+    }
+}
+
+pub(crate) fn of_add(error: &AddError) -> Status {
+    let code = match error {
+        AddError::NotServing(_) => Code::Unavailable,
+        AddError::Refused(aether_domain::pods::Refusal::OtherBoot { .. }) | AddError::TooLarge { .. } => {
+            Code::InvalidArgument
+        }
+        AddError::Refused(_) => Code::FailedPrecondition,
+        AddError::CallerGone { .. } => Code::Cancelled,
+        AddError::Storage { .. } => Code::Internal,
+    };
+    Status::new(code, chain(error))
+}
+
+pub(crate) fn of_service(error: &ServiceError) -> Status {
+    let code = match error {
+        ServiceError::NotServing(_) => Code::Unavailable,
+        ServiceError::Storage { .. } => Code::Internal,
+    };
+    Status::new(code, chain(error))
+}
+
+/// The task that did the work panicked.
+pub(crate) fn broken() -> Status {
+    Status::new(Code::Internal, "the agent's work on this call broke off; its log says why")
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

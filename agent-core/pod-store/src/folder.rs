@@ -1,0 +1,117 @@
+//! Reading a folder of our files. It changes nothing: what is to become of what it finds is the caller's matter.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use aether_domain::format::{Format, Parsed, parse};
+use aether_domain::limits::STATE_FILE_MAX;
+use aether_domain::paths::TEMP_PREFIX;
+use aether_durable::read::{self, ReadError};
+use serde::de::DeserializeOwned;
+
+use crate::quarantine;
+
+/// What such a folder holds: the names, the format's version, and the name that a content must have.
+pub(crate) struct Kind<T> {
+    pub(crate) reader: u32,
+    pub(crate) suffix: &'static str,
+    pub(crate) name_of: fn(&T) -> String,
+}
+
+/// A folder's files, sorted by name.
+pub(crate) struct Folder<T> {
+    pub(crate) good: Vec<(OsString, T)>,
+    pub(crate) newer: Vec<(OsString, Format)>,
+    pub(crate) damaged: Vec<(OsString, String)>,
+    /// Not ours, or not readable now: they stay.
+    pub(crate) foreign: Vec<(OsString, String)>,
+    pub(crate) quarantined: Vec<OsString>,
+}
+
+/// A folder that cannot be listed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot list {path}; without it no pod can be served, make it a readable directory")]
+pub struct ListError {
+    /// The folder.
+    pub path: PathBuf,
+    /// Why.
+    #[source]
+    pub source: std::io::Error,
+}
+
+/// Reads the folder; one that is not there is empty.
+pub(crate) fn read<T: DeserializeOwned>(directory: &Path, kind: &Kind<T>) -> Result<Folder<T>, ListError> {
+    let failed = |source| ListError { path: directory.to_owned(), source };
+    let mut folder = Folder {
+        good: Vec::new(),
+        newer: Vec::new(),
+        damaged: Vec::new(),
+        foreign: Vec::new(),
+        quarantined: Vec::new(),
+    };
+    let entries = match std::fs::read_dir(directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(folder),
+        other => other.map_err(failed)?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(failed)?;
+        found.push((entry.file_name(), entry.file_type().is_ok_and(|kind| kind.is_file())));
+    }
+    found.sort();
+    for (name, is_file) in found {
+        folder.sort_in(directory, name, is_file, kind);
+    }
+    Ok(folder)
+}
+
+impl<T: DeserializeOwned> Folder<T> {
+    fn sort_in(&mut self, directory: &Path, name: OsString, is_file: bool, kind: &Kind<T>) {
+        let shown = name.to_string_lossy();
+        if shown.starts_with(TEMP_PREFIX) {
+            return;
+        }
+        if quarantine::put_aside_at(&name).is_some() {
+            self.quarantined.push(name);
+            return;
+        }
+        if !is_file {
+            self.foreign.push((name, "it is no regular file".to_owned()));
+            return;
+        }
+        if !shown.ends_with(kind.suffix) || shown.starts_with('.') {
+            self.foreign.push((name, "its name is none of ours".to_owned()));
+            return;
+        }
+        let bytes = match read::bounded(&directory.join(&name), STATE_FILE_MAX) {
+            Ok(Some(bytes)) => bytes,
+            // Gone since it was listed.
+            Ok(None) => return,
+            Err(ReadError::TooLarge { max, .. }) => {
+                self.damaged.push((name, format!("it is larger than {max} bytes")));
+                return;
+            }
+            // The disk or the kernel, not the content: it may be readable next time.
+            Err(ReadError::Io { source, .. }) => {
+                self.foreign.push((name, format!("it cannot be read: {source}")));
+                return;
+            }
+            Err(ReadError::NotAFile { .. }) => {
+                self.foreign.push((name, "it is no regular file".to_owned()));
+                return;
+            }
+        };
+        match parse::<T>(&bytes, kind.reader) {
+            Parsed::Newer(format) => self.newer.push((name, format)),
+            Parsed::Damaged(why) => self.damaged.push((name, why)),
+            Parsed::Good(value) => {
+                let expected = (kind.name_of)(&value);
+                if name == *expected {
+                    self.good.push((name, value));
+                } else {
+                    self.damaged.push((name, format!("its content belongs into a file named {expected}")));
+                }
+            }
+        }
+    }
+}

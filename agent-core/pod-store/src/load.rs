@@ -1,0 +1,257 @@
+//! Reading the records from the disk: at start, at takeover, and again (S02, S03).
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use aether_domain::key::Key;
+use aether_domain::paths::TEMP_PREFIX;
+use aether_domain::pods::table::{Dropped, Why};
+use aether_domain::pods::{Trouble, Unusable};
+use aether_domain::record::Record;
+use aether_durable::atomic::{self, WriteError};
+
+use crate::counts;
+use crate::files::{FOLDER_MODE, RECORDS, chain};
+use crate::folder::{self, Folder, ListError};
+use crate::quarantine;
+use crate::store::{Inner, Phase, Store, StoreError};
+use crate::tombstones::Applied;
+
+/// How old a temporary file in the tombstones' folder must be to be a killed plugin's: a plugin that still writes one ends
+/// within a second (K07).
+const TEMP_AGE: Duration = Duration::from_secs(60);
+
+/// What a reload found changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    /// Records that were not known.
+    pub added: Vec<Record>,
+    /// Records that differ.
+    pub updated: Vec<Updated>,
+    /// Records that are gone, as they were.
+    pub removed: Vec<Record>,
+}
+
+/// A record that differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Updated {
+    /// What it was.
+    pub before: Record,
+    /// What it is.
+    pub after: Record,
+}
+
+/// What becoming the owner found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Enabled {
+    /// What changed since the last look.
+    pub reloaded: Reloaded,
+    /// What the tombstones did.
+    pub tombstones: Applied,
+}
+
+/// Whether a read may also tidy up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hands {
+    /// A standby's: it only looks (T03).
+    Off,
+    /// The owner's.
+    On,
+}
+
+impl Store {
+    /// Reads the directory again, takes what is there, and says what changed (S03). The owner puts damaged files aside;
+    /// a standby only reports them. The observer is not told: the answer says it all.
+    pub async fn reload(&self) -> Result<Reloaded, StoreError> {
+        self.alone(|inner| {
+            let hands = match inner.state().phase {
+                Phase::Standby => Hands::Off,
+                Phase::Loading | Phase::Owner => Hands::On,
+            };
+            inner.load(hands)
+        })
+        .await?
+        .map_err(StoreError::from)
+    }
+
+    /// Makes this agent's store the owner's, which the caller must be: makes the folders, removes what killed writers
+    /// left, reads the records, applies the tombstones to the files (T05), and serves from then on.
+    pub async fn enable(&self) -> Result<Enabled, StoreError> {
+        self.alone(Inner::prepare).await??;
+        let reloaded = self.reload().await?;
+        // A tombstone that cannot be removed is tried again within a second; its DEL is remembered by then.
+        let tombstones = match self.apply_all().await {
+            Ok(applied) => applied,
+            Err(error) => {
+                tracing::error!(error = %chain(&error), "tombstones were not applied before serving; they are tried again");
+                Applied::default()
+            }
+        };
+        self.inner.state().phase = Phase::Owner;
+        Ok(Enabled { reloaded, tombstones })
+    }
+}
+
+impl Inner {
+    fn prepare(&self) -> Result<(), WriteError> {
+        self.make_folders()?;
+        for folder in [&self.state_dir, &self.pods, &self.deletes] {
+            close_to_others(folder);
+        }
+        self.state().phase = Phase::Loading;
+        // Only the owner writes records, so whatever is unfinished there is dead. Plugins write tombstones at any time.
+        let swept = atomic::sweep_temporaries(&self.pods)
+            .and_then(|records| sweep_old_temporaries(&self.deletes).map(|tombstones| records + tombstones));
+        match swept {
+            Ok(0) => {}
+            Ok(files) => tracing::info!(files, "removed unfinished files of killed writers"),
+            Err(error) => tracing::warn!(error = %chain(&error), "unfinished files of killed writers stay"),
+        }
+        Ok(())
+    }
+
+    fn load(&self, hands: Hands) -> Result<Reloaded, ListError> {
+        let mut folder = folder::read(&self.pods, &RECORDS)?;
+        let unusable = self.set_aside(&self.pods, &mut folder, hands);
+        let records: Vec<Record> = folder.good.into_iter().map(|(_, record)| record).collect();
+        let (before, after, dropped) = {
+            let mut state = self.state();
+            let before: BTreeMap<Key, Record> = by_key(state.table.records());
+            let dropped = state.table.load(records);
+            report_new(&state.unusable_records, &unusable);
+            state.unusable_records = unusable;
+            (before, by_key(state.table.records()), dropped)
+        };
+        if hands == Hands::On {
+            self.drop_files(&dropped);
+        }
+        Ok(difference(before, after))
+    }
+
+    /// Says of each file that cannot be used what it is, and as the owner puts damaged ones aside.
+    pub(crate) fn tidy<T>(&self, directory: &Path, folder: &mut Folder<T>) -> Vec<Unusable> {
+        self.set_aside(directory, folder, Hands::On)
+    }
+
+    fn set_aside<T>(&self, directory: &Path, folder: &mut Folder<T>, hands: Hands) -> Vec<Unusable> {
+        let shown = |name: &OsStr| directory.join(name).to_string_lossy().into_owned();
+        let mut unusable = Vec::new();
+        for (name, format) in &folder.newer {
+            let reason = format!(
+                "it is of format {}, for readers from {} on; left in place for the newer agent that wrote it",
+                format.format, format.oldest_reader
+            );
+            unusable.push(Unusable { file: shown(name), kind: Trouble::Newer, reason });
+        }
+        for (name, why) in &folder.foreign {
+            let reason = format!("{why}; left in place");
+            unusable.push(Unusable { file: shown(name), kind: Trouble::Foreign, reason });
+        }
+        for (name, why) in &folder.damaged {
+            if hands == Hands::Off {
+                let reason = format!("it is damaged: {why}");
+                unusable.push(Unusable { file: shown(name), kind: Trouble::Damaged, reason });
+                continue;
+            }
+            match quarantine::put_aside(directory, name) {
+                Ok(aside) => {
+                    self.counters.quarantined.fetch_add(1, Ordering::Relaxed);
+                    tracing::error!(
+                        file = %shown(name), aside = %aside.to_string_lossy(), why,
+                        "a damaged file was put aside; look at it, and remove it when it is of no more use",
+                    );
+                    folder.quarantined.push(aside);
+                }
+                Err(error) => {
+                    let reason =
+                        format!("it is damaged: {why}; it could not be put aside: {}", chain(&error));
+                    unusable.push(Unusable { file: shown(name), kind: Trouble::Damaged, reason });
+                }
+            }
+        }
+        let mut quarantined = std::mem::take(&mut folder.quarantined);
+        if hands == Hands::On {
+            match quarantine::keep_newest(directory, quarantined.clone()) {
+                Ok(kept) => quarantined = kept,
+                Err(error) => tracing::warn!(error = %chain(&error), "old damaged files stay"),
+            }
+        }
+        unusable.extend(quarantined.iter().map(|name| Unusable {
+            file: shown(name),
+            kind: Trouble::Damaged,
+            reason: "it was damaged and is put aside".to_owned(),
+        }));
+        unusable.sort();
+        unusable
+    }
+
+    fn drop_files(&self, dropped: &[Dropped]) {
+        if dropped.is_empty() {
+            return;
+        }
+        let of_other_boot = dropped.iter().filter(|dropped| dropped.why == Why::OtherBoot).count();
+        counts::add(&self.counters.other_boot, of_other_boot);
+        tracing::info!(
+            other_boot = of_other_boot,
+            replaced = dropped.len() - of_other_boot,
+            "dropped records of pods that are gone",
+        );
+        if let Err(error) = self.remove_records(dropped.iter().map(|dropped| &dropped.record.key)) {
+            tracing::warn!(error = %chain(&error), "dropped records stay on the disk until the next start");
+        }
+    }
+}
+
+/// Logs what cannot be used once, not at every look.
+pub(crate) fn report_new(before: &[Unusable], now: &[Unusable]) {
+    for Unusable { file, reason, .. } in now.iter().filter(|unusable| !before.contains(unusable)) {
+        tracing::warn!(file, reason, "a file in the state directory cannot be used");
+    }
+}
+
+fn by_key<'a>(records: impl Iterator<Item = &'a Record>) -> BTreeMap<Key, Record> {
+    records.map(|record| (record.key.clone(), record.clone())).collect()
+}
+
+fn difference(mut before: BTreeMap<Key, Record>, after: BTreeMap<Key, Record>) -> Reloaded {
+    let mut reloaded = Reloaded::default();
+    for (key, after) in after {
+        match before.remove(&key) {
+            None => reloaded.added.push(after),
+            Some(before) if before != after => reloaded.updated.push(Updated { before, after }),
+            Some(_) => {}
+        }
+    }
+    reloaded.removed = before.into_values().collect();
+    reloaded
+}
+
+/// Takes everybody else's access to a folder that was made by another (a kubelet makes a hostPath 0755).
+fn close_to_others(folder: &Path) {
+    let Ok(metadata) = folder.metadata() else { return };
+    // No bit for group or others.
+    if metadata.mode().trailing_zeros() >= 6 {
+        return;
+    }
+    let narrowed = std::fs::set_permissions(folder, std::fs::Permissions::from_mode(FOLDER_MODE));
+    if let Err(error) = narrowed {
+        tracing::warn!(folder = %folder.display(), %error, "others can look into a folder of the state directory");
+    }
+}
+
+fn sweep_old_temporaries(folder: &Path) -> Result<usize, WriteError> {
+    let now = SystemTime::now();
+    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(0) };
+    let old = |entry: &std::fs::DirEntry| {
+        // A time in the future is of a clock that was wrong, and no sign of life.
+        let age = entry.metadata().and_then(|metadata| metadata.modified()).map(|at| now.duration_since(at));
+        entry.file_name().to_string_lossy().starts_with(TEMP_PREFIX)
+            && matches!(age, Ok(age) if age.as_ref().map_or_else(std::time::SystemTimeError::duration, |age| *age) > TEMP_AGE)
+    };
+    let names: Vec<_> = entries.flatten().filter(old).map(|entry| entry.file_name()).collect();
+    if names.is_empty() { Ok(0) } else { atomic::remove_all(folder, &names) }
+}
