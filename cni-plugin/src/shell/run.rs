@@ -138,8 +138,8 @@ impl Session {
         match invocation.action {
             Action::Version => Ok(Outcome::printed(reply::versions(*version), "ok")),
             Action::Add { prev, route: Route::Agent, request } => {
-                self.add(&request)?;
-                Ok(Outcome::printed(prev.to_owned(), "recorded"))
+                let word = self.add(&request)?;
+                Ok(Outcome::printed(prev.to_owned(), word))
             }
             Action::Add { prev, route, .. } => Ok(Outcome::printed(prev.to_owned(), route.word())),
             Action::Del { key, network, request } => Ok(self.del(key, network, &request, marker)),
@@ -154,18 +154,25 @@ impl Session {
         }
     }
 
-    fn add(&self, request: &AddRequest) -> Result<(), Failure> {
+    fn add(&self, request: &AddRequest) -> Result<&'static str, Failure> {
         let mut request = AddRequest { caller: Some(self.caller()?), ..request.clone() };
         if let Some(netns) = &mut request.netns
             && let Seen::Namespace { inode, created_secs } = aether_netns::look(Path::new(&netns.path))
         {
             (netns.inode, netns.created) = (inode, created_secs);
         }
-        self.ask(self.entry.add_deadline, Trouble::passes, async |mut client: Client| {
-            client.add(request.clone()).await
-        })
-        .map_err(|trouble| verdict::add(self.call(), &trouble))?;
-        Ok(())
+        let add = async |mut client: Client| client.add(request.clone()).await;
+        match self.ask(self.entry.add_deadline, Trouble::passes, add) {
+            Ok(_) => Ok("recorded"),
+            // Uninstalled while it waited: there will be no agent (K06).
+            Err(trouble)
+                if trouble.passes() == Again::Yes
+                    && tombstone::marker(&self.entry.state_dir) == Marker::Stands =>
+            {
+                Ok(Route::Uninstalled.word())
+            }
+            Err(trouble) => Err(verdict::add(self.call(), &trouble)),
+        }
     }
 
     fn check(&self, request: &CheckRequest) -> Result<&'static str, Failure> {
