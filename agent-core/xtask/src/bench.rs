@@ -26,13 +26,12 @@ enum What {
 pub(crate) fn run(args: &Args) -> Result<()> {
     prerequisites::ensure()?;
     tools::build_all()?;
-    build::binaries()?;
+    build::binaries(build::Build::Ship)?;
+    let mut cargo = run::cargo();
+    cargo.env("AETHER_BIN_DIR", build::Build::Ship.directory());
+    cargo.args(["run", "--quiet", "--release", "--package", "aether-benches", "--bin"]);
     match args.what {
-        What::Plugin => {
-            build::plugin(build::Plugin::Tiny)?;
-            let mut cargo = run::cargo();
-            cargo.args(["run", "--quiet", "--package", "aether-benches", "--bin", "bench-plugin", "--"]);
-            run::check(cargo.arg("--pairs").arg(args.pairs.to_string()))
-        }
-    }
+        What::Plugin => cargo.args(["bench-plugin", "--", "--pairs"]).arg(args.pairs.to_string()),
+    };
+    run::check(&mut cargo)
 }

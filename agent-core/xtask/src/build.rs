@@ -14,37 +14,50 @@ const NODE: [(&str, &str); 4] = [
     ("aether-harness", "aether-node"),
 ];
 
-/// How much the plugin's build may cost.
+/// How much a build may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Plugin {
-    /// Static, without fat LTO: for tests and `up`.
+pub(crate) enum Build {
+    /// For tests and `up`: the dev profile, and the plugin static without fat LTO. Into `target/bin`.
     Quick,
-    /// As it ships (`--profile tiny`): for `bench`.
-    Tiny,
+    /// As it ships, for `bench`: release, and the plugin with `--profile tiny`. Into `target/ship`.
+    Ship,
 }
 
-/// Builds everything into `target/bin`.
-pub(crate) fn binaries() -> Result<()> {
+impl Build {
+    /// Where the binaries go.
+    pub(crate) fn directory(self) -> std::path::PathBuf {
+        run::target(match self {
+            Self::Quick => "bin",
+            Self::Ship => "ship",
+        })
+    }
+}
+
+/// Builds everything into the build's directory.
+pub(crate) fn binaries(how: Build) -> Result<()> {
     run::step("build agent, installer, aetherctl and the node harness", || {
         let mut cargo = run::cargo();
         cargo.arg("build");
+        if how == Build::Ship {
+            cargo.arg("--release");
+        }
         for (package, _) in NODE {
             cargo.args(["--package", package]);
         }
         run::check(&mut cargo)
     })?;
-    let out = target_dir()?;
+    let out = target_dir()?.join(if how == Build::Ship { "release" } else { "debug" });
     for (_, name) in NODE {
-        put(&out.join("debug").join(name), name)?;
+        put(&out.join(name), &how.directory(), name)?;
     }
-    plugin(Plugin::Quick)
+    plugin(how)
 }
 
 /// Builds the static plugin (K13) on its own, so that no other package's features are unified into it.
-pub(crate) fn plugin(how: Plugin) -> Result<()> {
+fn plugin(how: Build) -> Result<()> {
     let profile = match how {
-        Plugin::Quick => "release",
-        Plugin::Tiny => "tiny",
+        Build::Quick => "release",
+        Build::Ship => "tiny",
     };
     let triple = host_triple()?;
     run::step(&format!("build the static plugin (profile {profile})"), || {
@@ -56,15 +69,11 @@ pub(crate) fn plugin(how: Plugin) -> Result<()> {
         )
     })?;
     let built = target_dir()?.join(triple).join(profile).join("aether-cni");
-    match how {
-        Plugin::Quick => put(&built, "aether-cni"),
-        Plugin::Tiny => put(&built, "tiny/aether-cni"),
-    }
+    put(&built, &how.directory(), "aether-cni")
 }
 
-fn put(from: &Path, name: &str) -> Result<()> {
-    let to = run::target("bin").join(name);
-    let directory = to.parent().context("a path below target/bin")?;
+fn put(from: &Path, directory: &Path, name: &str) -> Result<()> {
+    let to = directory.join(name);
     std::fs::create_dir_all(directory)?;
     if std::fs::read(&to).ok()
         == Some(std::fs::read(from).with_context(|| format!("read {}", from.display()))?)

@@ -59,7 +59,7 @@ fn main() -> std::process::ExitCode {
         Command::Tidy(args) => tidy::run(&args),
         Command::Rules(args) => rules::run(&args),
         Command::Bench(args) => bench::run(&args),
-        Command::Build => prerequisites::ensure().and_then(|()| build::binaries()),
+        Command::Build => prerequisites::ensure().and_then(|()| build::binaries(build::Build::Quick)),
         Command::Tools => prerequisites::ensure().and_then(|()| tools::build_all()),
     };
     match result {

@@ -19,7 +19,7 @@ pub(crate) struct Up {
 pub(crate) fn up(args: &Up) -> Result<()> {
     prerequisites::ensure()?;
     tools::build_all()?;
-    build::binaries()?;
+    build::binaries(build::Build::Quick)?;
     run::check(aether_node("up").arg("--containerd").arg(&args.containerd))
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             tools::build_all()?;
         }
         if tier == Tier::Cni {
-            build::binaries()?;
+            build::binaries(build::Build::Quick)?;
         }
         if !run::step(&format!("tests: {tier:?}"), || cargo_test(tier, args.only.as_deref(), &mut tally))? {
             broken.push(format!("{tier:?}").to_lowercase());
