@@ -1,5 +1,12 @@
 //! The watcher against real directories and the real inotify.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::match_wild_err_arm,
+    reason = "a test's helpers fail as its body does"
+)]
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -324,8 +331,7 @@ async fn c01_when_the_queue_runs_over_it_looks_anyway_polls_and_says_so() {
         std::fs::rename(&b, &a).unwrap();
     }
     std::fs::write(node.conf("10-flannel.conflist"), stripped()).unwrap();
-    let seen = node.state("stripped").await;
-    assert_eq!(seen.mode, Mode::Poll);
+    node.until("stripped, by poll", |seen| seen.state == State::Stripped && seen.mode == Mode::Poll).await;
     assert_eq!(node.heard.losses(), [Lost::Overflow]);
     node.until("events again", |seen| seen.mode == Mode::Inotify).await;
     node.end().await;

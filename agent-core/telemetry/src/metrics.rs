@@ -1,5 +1,6 @@
 //! The registry: one typed handle for each metric of [`crate::table`].
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use prometheus_client::encoding::text;
@@ -28,12 +29,17 @@ pub struct Metrics {
     cni_requests: Family<Labels, Counter>,
     cni_duration: Family<Labels, Histogram, Buckets>,
     cni_in_flight: Gauge,
+    cni_refused: Counter,
     records: Gauge,
-    records_unusable: Family<Labels, Gauge>,
+    unusable: Gauge,
+    quarantined: Counter,
+    other_boot: Counter,
     tombstones_applied: Counter,
+    tombstones_dropped: Counter,
     tombstones_failed: Counter,
     sweeps: Family<Labels, Counter>,
     swept: Counter,
+    writes_failed: Counter,
     chain_state: Family<Labels, Gauge>,
     chain_checks: Family<Labels, Counter>,
     chain_checked: Gauge,
@@ -42,15 +48,22 @@ pub struct Metrics {
     address_served: Gauge,
 }
 
-/// How a sweep ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sweep {
-    /// It removed what it found.
-    Done,
-    /// The breaker held it back.
-    Held,
-    /// It could not be carried out.
-    Failed,
+/// What the store counts, all of it since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each is the metric of the same name, and the table says what that means")]
+pub struct StoreNumbers {
+    pub records: usize,
+    pub unusable: usize,
+    pub quarantined: u64,
+    pub other_boot: u64,
+    pub tombstones_applied: u64,
+    pub tombstones_dropped: u64,
+    pub tombstones_failed: u64,
+    pub sweeps_done: u64,
+    pub sweeps_held: u64,
+    pub sweeps_failed: u64,
+    pub swept: u64,
+    pub writes_failed: u64,
 }
 
 impl Metrics {
@@ -67,12 +80,17 @@ impl Metrics {
             cni_requests: counters(registry_ref, table::CNI_REQUESTS),
             cni_duration: histograms(registry_ref, table::CNI_DURATION),
             cni_in_flight: gauge(registry_ref, table::CNI_IN_FLIGHT),
+            cni_refused: counter(registry_ref, table::CNI_REFUSED),
             records: gauge(registry_ref, table::RECORDS),
-            records_unusable: family(registry_ref, table::RECORDS_UNUSABLE),
+            unusable: gauge(registry_ref, table::UNUSABLE),
+            quarantined: counter(registry_ref, table::QUARANTINED),
+            other_boot: counter(registry_ref, table::OTHER_BOOT),
             tombstones_applied: counter(registry_ref, table::TOMBSTONES_APPLIED),
+            tombstones_dropped: counter(registry_ref, table::TOMBSTONES_DROPPED),
             tombstones_failed: counter(registry_ref, table::TOMBSTONES_FAILED),
             sweeps: counters(registry_ref, table::SWEEPS),
             swept: counter(registry_ref, table::SWEPT),
+            writes_failed: counter(registry_ref, table::WRITES_FAILED),
             chain_state: family(registry_ref, table::CHAIN_STATE),
             chain_checks: counters(registry_ref, table::CHAIN_CHECKS),
             chain_checked: gauge(registry_ref, table::CHAIN_CHECKED),
@@ -109,9 +127,9 @@ impl Metrics {
     }
 
     /// A CNI call was answered.
-    pub fn cni_answered(&self, method: &str, code: &str, took: Duration) {
-        self.cni_requests.get_or_create(&labels(table::CNI_REQUESTS, &[method, code])).inc();
-        self.cni_duration.get_or_create(&labels(table::CNI_DURATION, &[method])).observe(took.as_secs_f64());
+    pub fn cni_answered(&self, command: &str, code: &str, took: Duration) {
+        self.cni_requests.get_or_create(&labels(table::CNI_REQUESTS, &[command, code])).inc();
+        self.cni_duration.get_or_create(&labels(table::CNI_DURATION, &[command])).observe(took.as_secs_f64());
     }
 
     /// The number of ADDs in flight.
@@ -119,35 +137,32 @@ impl Metrics {
         self.cni_in_flight.set(saturating(count));
     }
 
-    /// What the store holds.
-    pub fn records(&self, usable: usize, damaged: usize, newer: usize) {
-        self.records.set(saturating(usable));
-        for (reason, count) in [("damaged", damaged), ("newer", newer)] {
-            self.records_unusable
-                .get_or_create(&labels(table::RECORDS_UNUSABLE, &[reason]))
-                .set(saturating(count));
+    /// A connection to the CNI socket was refused.
+    pub fn cni_refused(&self) {
+        self.cni_refused.inc();
+    }
+
+    /// Takes over what the store has counted. It is asked when somebody reads the metrics, so nothing is counted twice.
+    pub fn store(&self, numbers: &StoreNumbers) {
+        self.records.set(saturating(numbers.records));
+        self.unusable.set(saturating(numbers.unusable));
+        for (counter, number) in [
+            (&self.quarantined, numbers.quarantined),
+            (&self.other_boot, numbers.other_boot),
+            (&self.tombstones_applied, numbers.tombstones_applied),
+            (&self.tombstones_dropped, numbers.tombstones_dropped),
+            (&self.tombstones_failed, numbers.tombstones_failed),
+            (&self.swept, numbers.swept),
+            (&self.writes_failed, numbers.writes_failed),
+        ] {
+            counter.inner().store(number, Ordering::Relaxed);
         }
-    }
-
-    /// Tombstones were applied.
-    pub fn tombstones_applied(&self, count: usize) {
-        self.tombstones_applied.inc_by(u64::try_from(count).unwrap_or(u64::MAX));
-    }
-
-    /// The tombstone folder could not be worked through.
-    pub fn tombstones_failed(&self) {
-        self.tombstones_failed.inc();
-    }
-
-    /// A sweep ended and removed `removed` records.
-    pub fn swept(&self, outcome: Sweep, removed: usize) {
-        let outcome = match outcome {
-            Sweep::Done => "done",
-            Sweep::Held => "held",
-            Sweep::Failed => "failed",
-        };
-        self.sweeps.get_or_create(&labels(table::SWEEPS, &[outcome])).inc();
-        self.swept.inc_by(u64::try_from(removed).unwrap_or(u64::MAX));
+        for (outcome, number) in
+            [("done", numbers.sweeps_done), ("held", numbers.sweeps_held), ("failed", numbers.sweeps_failed)]
+        {
+            let counter = self.sweeps.get_or_create(&labels(table::SWEEPS, &[outcome]));
+            counter.inner().store(number, Ordering::Relaxed);
+        }
     }
 
     /// The list was looked at: its state among all states, and when (seconds since 1970).
@@ -238,9 +253,8 @@ mod tests {
 
     fn touched() -> Metrics {
         let metrics = Metrics::new("1.2.3", 7);
-        metrics.cni_answered("Add", "Ok", Duration::from_millis(3));
-        metrics.records(2, 0, 0);
-        metrics.swept(Sweep::Done, 1);
+        metrics.cni_answered("ADD", "OK", Duration::from_millis(3));
+        metrics.store(&StoreNumbers { records: 2, swept: 5, ..StoreNumbers::default() });
         metrics.chain_checked("poll", "chained", &["chained", "stripped"], 9);
         metrics.chain_watch_mode("poll", &["inotify", "poll"]);
         metrics.chain_watch_lost("overflow");
@@ -270,6 +284,16 @@ mod tests {
             }
         }
         assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn o01_what_the_store_counted_is_taken_over_and_not_added_up() {
+        let metrics = touched();
+        metrics.store(&StoreNumbers { swept: 6, sweeps_held: 1, ..StoreNumbers::default() });
+        let text = metrics.render();
+        assert!(text.contains("aether_swept_records_total 6"), "{text}");
+        assert!(text.contains("aether_sweeps_total{outcome=\"held\"} 1"), "{text}");
+        assert!(text.contains("aether_pod_records 0"), "{text}");
     }
 
     #[test]

@@ -64,25 +64,35 @@ table! {
     SERVING = Gauge "aether_cni_serving" [],
         "1 while this agent answers on the CNI socket, else 0";
 
-    CNI_REQUESTS = Counter "aether_cni_requests" ["method", "code"],
-        "CNI calls answered, by method and gRPC status code";
-    CNI_DURATION = Histogram "aether_cni_request_duration_seconds" ["method"],
-        "Time from a CNI call's arrival to its answer";
+    CNI_REQUESTS = Counter "aether_cni_requests" ["command", "code"],
+        "CNI calls that came to their end, by command and gRPC status code";
+    CNI_DURATION = Histogram "aether_cni_request_duration_seconds" ["command"],
+        "Time from a CNI call's arrival to its end";
     CNI_IN_FLIGHT = Gauge "aether_cni_adds_in_flight" [],
-        "ADDs that have arrived and are not answered yet";
+        "ADDs that have arrived and have not ended yet";
+    CNI_REFUSED = Counter "aether_cni_peers_refused" [],
+        "Connections to the CNI socket that were closed because the caller is not root";
 
     RECORDS = Gauge "aether_pod_records" [],
         "Attachments that are recorded";
-    RECORDS_UNUSABLE = Gauge "aether_pod_records_unusable" ["reason"],
-        "Record files that cannot be used: damaged (quarantined), or newer (left alone for a newer agent)";
+    UNUSABLE = Gauge "aether_state_files_unusable" [],
+        "Records and tombstones that cannot be used: damaged, foreign, or of a newer format (`aetherctl pods` names them)";
+    QUARANTINED = Counter "aether_state_files_quarantined" [],
+        "Damaged records and tombstones that were put aside";
+    OTHER_BOOT = Counter "aether_pod_records_of_other_boots" [],
+        "Records of another boot that were dropped";
     TOMBSTONES_APPLIED = Counter "aether_tombstones_applied" [],
-        "DELs that the plugin wrote down while no agent answered, applied since";
-    TOMBSTONES_FAILED = Counter "aether_tombstone_runs_failed" [],
-        "Looks at the tombstone folder that failed";
+        "DELs that the plugin wrote down while no agent answered, and that were applied since";
+    TOMBSTONES_DROPPED = Counter "aether_tombstones_dropped" [],
+        "Tombstones of another boot that were dropped";
+    TOMBSTONES_FAILED = Counter "aether_tombstone_passes_failed" [],
+        "Passes over the tombstones that failed";
     SWEEPS = Counter "aether_sweeps" ["outcome"],
         "Sweeps for records without a network namespace: done, held (the breaker waits for further sweeps to agree), failed";
     SWEPT = Counter "aether_swept_records" [],
         "Records that a sweep removed";
+    WRITES_FAILED = Counter "aether_state_writes_failed" [],
+        "Writes and removals in the state directory that failed (the log says where and why)";
 
     CHAIN_STATE = Gauge "aether_chain_state" ["state"],
         "1 for the state of the list that the runtime would load, 0 for the others";
