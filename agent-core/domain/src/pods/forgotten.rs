@@ -60,3 +60,43 @@ impl Forgotten {
 fn is_over(applied: u64, now: u64) -> bool {
     u128::from(now.saturating_sub(applied)) > DEL_MEMORY.as_nanos()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(n: usize) -> Key {
+        Key::new(format!("c{n}").parse().unwrap(), "eth0".parse().unwrap())
+    }
+
+    #[test]
+    fn k07_the_latest_start_is_remembered_from_when_it_was_applied() {
+        let memory = u64::try_from(DEL_MEMORY.as_nanos()).unwrap();
+        let mut forgotten = Forgotten::default();
+        forgotten.note(&key(0), 50, 100);
+        forgotten.note(&key(0), 40, 200);
+        assert_eq!(
+            forgotten.latest(&key(0), 200),
+            Some(50),
+            "an older DEL that comes late takes nothing back"
+        );
+        assert_eq!(forgotten.latest(&key(0), 200 + memory), Some(50));
+        assert_eq!(forgotten.latest(&key(0), 201 + memory), None);
+        assert_eq!(forgotten.latest(&key(1), 200), None);
+    }
+
+    #[test]
+    fn k07_the_memory_does_not_grow_for_ever() {
+        let memory = u64::try_from(DEL_MEMORY.as_nanos()).unwrap();
+        let mut forgotten = Forgotten::default();
+        for n in 0..1000 {
+            forgotten.note(&key(n), 1, 1);
+            forgotten.note(&key(0), 1, 1);
+        }
+        assert_eq!(forgotten.len(), 1000);
+        forgotten.note(&key(0), 2, 3 + memory);
+        assert_eq!(forgotten.len(), 1);
+        assert!(!forgotten.is_empty());
+        assert_eq!(forgotten.order.len(), 1);
+    }
+}
