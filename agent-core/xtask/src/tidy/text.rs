@@ -53,10 +53,9 @@ fn file(source: &Source) -> Breaches {
         let code = line.split("//").next().unwrap_or(line);
         let at = format!("{path}:{}", number + 1);
         if source.is_test() {
-            if (code.contains("thread::sleep(") || code.contains("time::sleep("))
-                && !path.starts_with("tests/harness/src/wait")
-            {
-                breaches.push(format!("{at}: a sleep in a test: wait for a condition with a deadline"));
+            if (code.contains("thread::sleep(") || code.contains("time::sleep(")) && !explained {
+                let instead = "wait for a condition with a deadline, or say `// pause: why`";
+                breaches.push(format!("{at}: a sleep in a test: {instead}"));
             }
             if code.contains("#[ignore") {
                 breaches.push(format!("{at}: an ignored test is no test"));
