@@ -156,8 +156,11 @@ fn apply(bytes: &[u8], mut changes: Vec<Change>) -> Vec<u8> {
 /// No list is given out that libcni would refuse, or that holds another number of our entries than it should.
 fn check(list: &List, edited: &[u8], ours: usize) -> Result<(), EditError> {
     let unsound = |reason| EditError::Unsound { file: file(list), reason };
-    let again =
-        List::load(list.file_name(), edited, DropIns::none()).map_err(|refusal| unsound(refusal.reason))?;
+    let again = match list.taken() {
+        Taken::ByBoth => List::load(list.file_name(), edited, DropIns::none()),
+        Taken::By(version) => List::load_by(version, list.file_name(), edited, DropIns::none()),
+    };
+    let again = again.map_err(|refusal| unsound(refusal.reason))?;
     let found = again.ours().count();
     if found == ours {
         Ok(())

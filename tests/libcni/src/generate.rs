@@ -291,6 +291,31 @@ pub fn mutated(random: &mut Random, bytes: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// The same JSON with other white space.
+pub fn respaced(random: &mut Random, bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len() * 2);
+    let mut in_string = false;
+    let mut escaped = false;
+    let (add, drop) = (3 + random.below(40), 2 + random.below(40));
+    for byte in bytes {
+        if in_string {
+            in_string = escaped || *byte != b'"';
+            escaped = !escaped && *byte == b'\\';
+        } else if matches!(byte, b' ' | b'\t' | b'\r' | b'\n') {
+            if random.once_in(drop) {
+                continue;
+            }
+        } else {
+            in_string = *byte == b'"';
+            if random.once_in(add) && matches!(byte, b'{' | b'}' | b'[' | b']' | b':' | b',' | b'"') {
+                out.extend(space(random));
+            }
+        }
+        out.push(*byte);
+    }
+    out
+}
+
 fn list(random: &mut Random) -> Vec<u8> {
     let mut members: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     let mut add = |key: &[u8], value: Vec<u8>| members.push((key.to_vec(), value));

@@ -1,4 +1,5 @@
 //! The same verdict as libcni on everything: which file, whether it is taken, and what it means (I04, I07).
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's helpers stop the test")]
 
 use aether_conflist::json::MAX_DEPTH;
 use aether_conflist::libcni::Version;
@@ -25,7 +26,7 @@ fn agree(cases: &[Case]) -> [usize; 2] {
 fn show(case: &Case) -> String {
     let items = case.items.iter().map(|(name, item)| match item {
         Item::File(bytes) => {
-            format!("{name}:\n{}\n", String::from_utf8_lossy(&bytes[..bytes.len().min(4000)]))
+            format!("{name}:\n{}\n", String::from_utf8_lossy(bytes.get(..4000).unwrap_or(bytes)))
         }
         other => format!("{name}: {other:?}\n"),
     });
@@ -130,8 +131,8 @@ fn nasty() -> Vec<Vec<u8>> {
         format!("{good},").into_bytes(),
         format!("// c\n{good}").into_bytes(),
         format!("{good}// c").into_bytes(),
-        good.replace(",", ",\r\n").into_bytes(),
-        good.replace(",", "\r,").into_bytes(),
+        good.replace(',', ",\r\n").into_bytes(),
+        good.replace(',', "\r,").into_bytes(),
         good.replace(",\"name\"", ",/* c */\"name\"").into_bytes(),
         good.replace("}]", "},]").into_bytes(),
         good.replace("1}", "1,}").into_bytes(),
@@ -281,7 +282,7 @@ fn nasty() -> Vec<Vec<u8>> {
     files.push("[".repeat(100_000).into_bytes());
     files.push(r#"{"a":"#.repeat(50_000).into_bytes());
     for cut in 0..good.len() {
-        files.push(good.as_bytes()[..cut].to_vec());
+        files.push(good.bytes().take(cut).collect());
     }
     files
 }

@@ -1,1 +1,120 @@
+use super::*;
+use crate::load::DropIn;
 
+const OURS: &str = r#"{"name":"aether","type":"aether-cni","addDeadlineSeconds":5}"#;
+
+fn own(text: &str) -> OwnEntry {
+    OwnEntry::parse(text.as_bytes()).expect("our entry")
+}
+
+fn list(entries: &[&str]) -> Content {
+    Content::Bytes(format!(r#"{{"name":"n","plugins":[{}]}}"#, entries.join(",")).into_bytes())
+}
+
+fn snapshot(content: Content) -> Snapshot {
+    Snapshot {
+        marker: Marker::Absent,
+        want: Want::Entry(own(OURS)),
+        names: Names::Listed(vec!["10-x.conflist".into(), "README".into()]),
+        content,
+        drop_ins: DropIns::none(),
+    }
+}
+
+#[test]
+fn c01_chained_is_exactly_one_entry_equal_as_a_json_value() {
+    for same in [OURS, r#"{ "addDeadlineSeconds": 5.0, "type": "aether-cni", "name": "\u0061ether" }"#] {
+        assert_eq!(state(&snapshot(list(&[r#"{"type":"a"}"#, same]))), State::Chained, "{same}");
+        assert_eq!(
+            state(&snapshot(list(&[r#"{"type":"a"}"#, same, r#"{"type":"b"}"#]))),
+            State::Chained,
+            "{same}"
+        );
+    }
+}
+
+#[test]
+fn c01_a4_altered_doubled_or_in_a_drop_in_is_drifted() {
+    let altered = r#"{"name":"aether","type":"aether-cni","addDeadlineSeconds":6}"#;
+    let cased = r#"{"name":"aether","Type":"aether-cni","addDeadlineSeconds":5}"#;
+    for entries in
+        [&[r#"{"type":"a"}"#, altered][..], &[r#"{"type":"a"}"#, cased], &[r#"{"type":"a"}"#, OURS, OURS]]
+    {
+        assert!(matches!(state(&snapshot(list(entries))), State::Drifted { .. }), "{entries:?}");
+    }
+    let drop_in = DropIn { file_name: "x.conf".into(), content: Content::Bytes(OURS.as_bytes().to_vec()) };
+    for entries in [&[r#"{"type":"a"}"#][..], &[r#"{"type":"a"}"#, OURS]] {
+        let snapshot =
+            Snapshot { drop_ins: DropIns::Files(vec![drop_in.clone()]), ..snapshot(list(entries)) };
+        let State::Drifted { how } = state(&snapshot) else { panic!("{:?}", state(&snapshot)) };
+        assert!(how.contains("n/x.conf"), "{how}");
+    }
+}
+
+#[test]
+fn c01_without_ours_it_is_stripped_and_without_a_file_there_is_no_list() {
+    assert_eq!(state(&snapshot(list(&[r#"{"type":"a"}"#]))), State::Stripped);
+    let broken = Content::Unread("nothing to read".to_owned());
+    for names in [Names::Missing, Names::Listed(vec![]), Names::Listed(vec!["README".into()])] {
+        assert_eq!(state(&Snapshot { names, ..snapshot(broken.clone()) }), State::NoList);
+    }
+}
+
+#[test]
+fn c01_c04_what_the_runtime_refuses_is_invalid() {
+    for content in [
+        Content::Bytes(vec![]),
+        Content::Bytes(b"{\"name\":\"n\",".to_vec()),
+        Content::Bytes(br#"{"name":"n","disableCheck":"true","plugins":[{"type":"a"}]}"#.to_vec()),
+        Content::Broken("a dangling link".to_owned()),
+        list(&[r#"{"type":"loopback"}"#]),
+        list(&[OURS]),
+        list(&[OURS, OURS]),
+    ] {
+        let state = state(&snapshot(content.clone()));
+        assert!(matches!(state, State::Invalid { .. }), "{content:?}: {state:?}");
+    }
+    let single = Snapshot {
+        names: Names::Listed(vec!["05-x.conf".into(), "10-x.conflist".into()]),
+        ..snapshot(Content::Bytes(br#"{"type":"a"}"#.to_vec()))
+    };
+    let inspection = inspect(&single);
+    assert!(matches!(inspection.state, State::Invalid { .. }), "{:?}", inspection.state);
+    assert_eq!(inspection.file.as_deref(), Some(OsStr::new("05-x.conf")));
+    assert!(matches!(inspection.list, Some(Ok(_))));
+}
+
+#[test]
+fn c01_what_cannot_be_told_is_unknown() {
+    let chained = snapshot(list(&[r#"{"type":"a"}"#, OURS]));
+    let why = || "why".to_owned();
+    for snapshot in [
+        Snapshot { marker: Marker::Unknown(why()), ..chained.clone() },
+        Snapshot { want: Want::Nothing(why()), ..chained.clone() },
+        Snapshot { names: Names::Unread(why()), ..chained.clone() },
+        Snapshot { content: Content::Unread(why()), ..chained.clone() },
+        Snapshot { drop_ins: DropIns::Unread(why()), ..chained.clone() },
+    ] {
+        let State::Unknown { why } = state(&snapshot) else { panic!("{:?}", state(&snapshot)) };
+        assert!(why.contains("why"), "{why}");
+    }
+}
+
+#[test]
+fn c01_the_marker_comes_before_everything() {
+    for content in
+        [list(&[r#"{"type":"a"}"#, OURS]), Content::Bytes(vec![]), Content::Unread("why".to_owned())]
+    {
+        let snapshot =
+            Snapshot { marker: Marker::Present, want: Want::Nothing("gone".to_owned()), ..snapshot(content) };
+        assert_eq!(state(&snapshot), State::Uninstalled);
+    }
+}
+
+#[test]
+fn c03_a_newer_programs_wanted_state_is_met_by_any_single_entry() {
+    let newer = |entries: &[&str]| state(&Snapshot { want: Want::Newer, ..snapshot(list(entries)) });
+    assert_eq!(newer(&[r#"{"type":"a"}"#, r#"{"type":"aether-cni","new":true}"#]), State::Chained);
+    assert_eq!(newer(&[r#"{"type":"a"}"#]), State::Stripped);
+    assert!(matches!(newer(&[r#"{"type":"a"}"#, OURS, OURS]), State::Drifted { .. }));
+}
