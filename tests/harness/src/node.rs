@@ -1,7 +1,9 @@
 //! A node: its directory, its namespaces, its containerd.
 
+mod layout;
+mod runtime;
+
 use std::fs::File;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,20 +13,15 @@ use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::containerd::Containerd;
-use crate::cri::Cri;
-use crate::image::{Image, PAUSE};
 use crate::init::{self, Init};
 use crate::process::{self, Process};
 use crate::{lists, tools, wait};
+use layout::{lay_out, new_boot, remove_dir, subnet, sweep};
 
 /// Where the nodes of tests have their directories: a real file system, since containerd's layers need one.
 const NODES: &str = "/var/tmp/aether-nodes";
-/// Within which containerd must serve; a few tenths of a second are usual.
-const CONTAINERD_LIMIT: Duration = Duration::from_secs(30);
 /// Within which a node's cleaner is done once the node is dead.
 const CLEANER_LIMIT: Duration = Duration::from_secs(5);
-/// Within which containerd must have looked at a new list; milliseconds are usual.
-const RELOAD_LIMIT: Duration = Duration::from_secs(20);
 
 /// How a node is to be.
 #[derive(Debug, Clone)]
@@ -186,58 +183,6 @@ impl Node {
         Process::spawn(name, command, log)
     }
 
-    /// A client of its runtime.
-    pub fn cri(&self) -> Cri {
-        Cri::new(&self.path("/run/containerd/containerd.sock"), self.cgroup.clone())
-    }
-
-    /// Starts containerd and waits until it serves CRI.
-    pub async fn start_containerd(&mut self) -> anyhow::Result<()> {
-        if self.containerd.is_some() {
-            bail!("containerd is started already");
-        }
-        let mut containerd =
-            self.spawn("containerd", "containerd", &["--config", "/etc/containerd-node.toml"])?;
-        let cri = self.cri().within(CONTAINERD_LIMIT);
-        let serves = wait::until("containerd serving CRI", CONTAINERD_LIMIT, async || {
-            if !containerd.is_running() {
-                return Ok(false);
-            }
-            cri.runtime_status().await?;
-            Ok(true)
-        });
-        match serves.await {
-            Ok(true) => self.containerd = Some(containerd),
-            Ok(false) => bail!("containerd ended: {}", containerd.log()),
-            Err(error) => return Err(error.context(containerd.log())),
-        }
-        Ok(())
-    }
-
-    /// The running containerd.
-    pub fn containerd(&mut self) -> anyhow::Result<&mut Process> {
-        self.containerd.as_mut().context("containerd is not started by this process")
-    }
-
-    /// Stops containerd by SIGTERM; pods live on.
-    pub fn stop_containerd(&mut self) -> anyhow::Result<()> {
-        self.containerd()?.terminate(CONTAINERD_LIMIT)?;
-        self.containerd = None;
-        Ok(())
-    }
-
-    /// Kills containerd; pods live on.
-    pub fn kill_containerd(&mut self) -> anyhow::Result<()> {
-        self.containerd()?.kill();
-        self.containerd = None;
-        Ok(())
-    }
-
-    /// What containerd has logged since it was started.
-    pub fn containerd_log(&self) -> String {
-        self.containerd.as_ref().map(Process::log).unwrap_or_default()
-    }
-
     /// Reboots: everything that runs ends, /run and the network are new, the boot's id is another, the disk stays.
     pub async fn reboot(&mut self) -> anyhow::Result<()> {
         std::fs::write(self.dir.join("keep"), "").context("cannot keep the node's directory")?;
@@ -248,28 +193,6 @@ impl Node {
         std::fs::remove_file(self.dir.join("keep")).context("cannot let go of the node's directory")?;
         subnet(self)?;
         self.start_containerd().await
-    }
-
-    /// Writes a file of net.d the way containerd takes notice of: a temporary name beside it, renamed.
-    pub fn write_list(&self, name: &str, text: &str) -> anyhow::Result<()> {
-        let dir = self.path(aether_domain::paths::CNI_CONF_DIR);
-        let temp = dir.join(".harness.new");
-        std::fs::write(&temp, text)
-            .and_then(|()| std::fs::rename(&temp, dir.join(name)))
-            .with_context(|| format!("cannot write {name} in {}", dir.display()))
-    }
-
-    /// Waits until containerd has loaded a list whose plugins are exactly these.
-    pub async fn loaded(&self, plugins: &[&str]) -> anyhow::Result<()> {
-        let cri = self.cri();
-        wait::until(&format!("containerd with the chain {plugins:?}"), RELOAD_LIMIT, async || {
-            let status = cri.runtime_status().await?;
-            if status.plugins() == plugins {
-                return Ok(());
-            }
-            bail!("it has {:?}, last load {:?}", status.plugins(), status.last_cni_load)
-        })
-        .await
     }
 
     /// The names of all processes in it, pid 1 apart.
@@ -331,70 +254,5 @@ impl Node {
         init::remove_cgroups(&init::cgroup(dir)?);
         remove_dir(dir)?;
         Ok(true)
-    }
-}
-
-fn remove_dir(dir: &Path) -> anyhow::Result<()> {
-    match std::fs::remove_dir_all(dir) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", dir.display()))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Makes a node's directory; the lock says that it is in use.
-fn lay_out(dir: &Path, options: &Options) -> anyhow::Result<Option<File>> {
-    let make = |name: &str| {
-        let path = dir.join(name);
-        std::fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))
-    };
-    make("")?;
-    let lock = File::create(dir.join("lock.new")).context("cannot make the node's lock")?;
-    lock.lock().context("cannot lock the node's lock")?;
-    std::fs::rename(dir.join("lock.new"), dir.join("lock")).context("cannot publish the node's lock")?;
-    for name in ["etc.upper", "etc.work", "etc.cni/net.d", "var.lib", "opt/cni/bin", "tmp", "bin", "log"] {
-        make(name)?;
-    }
-    let write = |name: &str, bytes: &[u8]| {
-        let path = dir.join(name);
-        std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
-    };
-    std::fs::set_permissions(dir.join("tmp"), std::fs::Permissions::from_mode(0o1777))?;
-    write("etc.upper/containerd-node.toml", options.containerd.config().as_bytes())?;
-    for (name, text) in &options.lists {
-        write(&format!("etc.cni/net.d/{name}"), text.as_bytes())?;
-    }
-    for (from, _) in options.containerd.plugins() {
-        let name = from.file_name().context("a plugin without a name")?;
-        tools::copy(&from, &dir.join("opt/cni/bin").join(name))?;
-    }
-    let program =
-        std::fs::read(tools::built().join("pause/pause")).context("cannot read the pause program")?;
-    let pause = Image { reference: PAUSE, name: "pause", program: &program, arguments: &[] };
-    write("pause.tar", &pause.tar())?;
-    write("state.json", &serde_json::to_vec(&State { containerd: options.containerd })?)?;
-    new_boot(dir)?;
-    Ok(Some(lock))
-}
-
-fn new_boot(dir: &Path) -> anyhow::Result<()> {
-    let id = std::fs::read("/proc/sys/kernel/random/uuid").context("cannot read a new uuid")?;
-    std::fs::write(dir.join("boot_id"), id).context("cannot write the node's boot id")
-}
-
-/// What flannel's daemon would write.
-fn subnet(node: &Node) -> anyhow::Result<()> {
-    std::fs::write(node.path("/run/flannel/subnet.env"), lists::SUBNET_ENV).context("cannot write subnet.env")
-}
-
-/// Removes what a run left that was killed together with its cleaner: directories whose lock nobody holds.
-fn sweep() {
-    let Ok(entries) = std::fs::read_dir(NODES) else { return };
-    for entry in entries.flatten() {
-        let unused = File::open(entry.path().join("lock")).is_ok_and(|lock| lock.try_lock().is_ok());
-        if unused && Init::find(&entry.path()).is_none() {
-            let _ = Node::remove_dead(&entry.path());
-        }
     }
 }

@@ -86,7 +86,7 @@ async fn k05_the_next_sandbox_of_a_pod_replaces_the_record_and_the_late_del_of_t
     let old = rig.run(&pod).await?;
     let new = rig.run(&Pod { attempt: 1, ..pod }).await?;
     let records: Vec<_> = rig.node.records()?.into_keys().collect();
-    assert_eq!(records, [new.0.clone()]);
+    assert_eq!(records, std::slice::from_ref(&new.0));
     rig.end(&old).await?;
     assert_eq!(rig.record(&new)?.pod.name, "web-0");
     rig.end(&new).await?;
