@@ -1,0 +1,143 @@
+//! The command line, and what becomes of it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use aether_domain::paths;
+use aether_telemetry::logs;
+use clap::Parser;
+
+/// How the process ends, for the text of `--help` and for `main`.
+pub(crate) mod exit {
+    /// It was told to stop, and did.
+    pub(crate) const STOPPED: u8 = 0;
+    /// Something failed; the last log line says what.
+    pub(crate) const FAILED: u8 = 1;
+    /// The node lock's file was replaced (T01).
+    pub(crate) const LOCK_REPLACED: u8 = 3;
+}
+
+const AFTER_HELP: &str = "Exit codes: 0 told to stop (SIGTERM, SIGINT) and done; 1 failed, the last log line says what; 2 wrong \
+arguments; 3 the node lock's file was removed or replaced, and another agent may own the node.";
+
+/// Aether's node agent: owns the node, or waits as a standby until it does.
+#[derive(Debug, Parser)]
+#[command(name = "aether-agent", version, after_help = AFTER_HELP)]
+pub(crate) struct Args {
+    /// Lock and sockets of the node.
+    #[arg(long, env = "AETHER_RUN_DIR", value_name = "DIR", default_value = paths::RUN_DIR)]
+    run_dir: PathBuf,
+    /// Pod records and tombstones.
+    #[arg(long, env = "AETHER_STATE_DIR", value_name = "DIR", default_value = paths::STATE_DIR)]
+    state_dir: PathBuf,
+    /// The runtime's directory of CNI configurations.
+    #[arg(long, env = "AETHER_CNI_CONF_DIR", value_name = "DIR", default_value = paths::CNI_CONF_DIR)]
+    cni_conf_dir: PathBuf,
+    /// This agent's own directory, shared with no other agent: the admin socket is in it.
+    #[arg(long, env = "AETHER_LOCAL_DIR", value_name = "DIR", default_value = paths::LOCAL_DIR)]
+    local_dir: PathBuf,
+    /// Where to answer GET /metrics while this agent owns the node (it always does on the admin socket).
+    #[arg(long, env = "AETHER_METRICS_ADDR", value_name = "ADDRESS:PORT")]
+    metrics_addr: Option<SocketAddr>,
+    /// The Kubernetes node's name, for logs.
+    #[arg(long, env = "AETHER_NODE_NAME", value_name = "NAME", default_value = "")]
+    node_name: String,
+    /// error, warn, info, debug or trace, or directives like `info,aether_pod_store=debug`; `aetherctl log-level` changes it later.
+    #[arg(long, env = "AETHER_LOG_LEVEL", value_name = "LEVEL", default_value = "info")]
+    log_level: String,
+    /// json or plain.
+    #[arg(long, env = "AETHER_LOG_FORMAT", value_name = "FORMAT", default_value = "json")]
+    log_format: logs::Format,
+    /// How many seconds there are from SIGTERM to the kill: calls in flight are given that long.
+    #[arg(long, env = "AETHER_TERMINATION_GRACE", value_name = "SECONDS", default_value_t = 30,
+          value_parser = clap::value_parser!(u64).range(1..=3600))]
+    termination_grace: u64,
+}
+
+/// What the agent works with. Nothing reads arguments or environment after it is made.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    /// Lock and sockets of the node.
+    pub(crate) run_dir: PathBuf,
+    /// Pod records and tombstones.
+    pub(crate) state_dir: PathBuf,
+    /// The runtime's directory of CNI configurations.
+    pub(crate) cni_conf_dir: PathBuf,
+    /// This agent's own directory.
+    pub(crate) local_dir: PathBuf,
+    /// Where the owner answers `GET /metrics`.
+    pub(crate) metrics_addr: Option<SocketAddr>,
+    /// The node's name; may be empty.
+    pub(crate) node_name: String,
+    /// How long calls in flight are waited for.
+    pub(crate) drain: Duration,
+}
+
+/// What the logs look like.
+#[derive(Debug, Clone)]
+pub(crate) struct Logs {
+    /// JSON or plain.
+    pub(crate) format: logs::Format,
+    /// The level or directives to start with.
+    pub(crate) level: String,
+}
+
+impl Args {
+    /// Divides the arguments into what the agent works with and what its logs look like.
+    pub(crate) fn into_parts(self) -> (Config, Logs) {
+        let grace = Duration::from_secs(self.termination_grace);
+        let config = Config {
+            run_dir: self.run_dir,
+            state_dir: self.state_dir,
+            cni_conf_dir: self.cni_conf_dir,
+            local_dir: self.local_dir,
+            metrics_addr: self.metrics_addr,
+            node_name: self.node_name,
+            // The rest is for the flush and the exit, before the kill comes.
+            drain: grace.mul_f64(0.9),
+        };
+        (config, Logs { format: self.log_format, level: self.log_level })
+    }
+}
+
+impl Config {
+    /// The node lock.
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.run_dir.join(paths::LOCK)
+    }
+
+    /// The CNI socket.
+    pub(crate) fn cni_socket(&self) -> PathBuf {
+        self.run_dir.join(paths::CNI_SOCKET)
+    }
+
+    /// The admin socket.
+    pub(crate) fn admin_socket(&self) -> PathBuf {
+        self.local_dir.join(paths::ADMIN_SOCKET)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn every_flag_has_an_environment_variable_with_the_product_prefix() {
+        Args::command().debug_assert();
+        for argument in
+            Args::command().get_arguments().filter(|a| !["help", "version"].contains(&a.get_id().as_str()))
+        {
+            let variable = argument.get_env().and_then(|name| name.to_str()).unwrap_or_default();
+            let expected = format!("AETHER_{}", argument.get_id().as_str().to_uppercase());
+            assert_eq!(variable, expected);
+        }
+    }
+
+    #[test]
+    fn the_drain_ends_before_the_kill() {
+        let (config, _) = Args::parse_from(["aether-agent", "--termination-grace", "10"]).into_parts();
+        assert!(config.drain < Duration::from_secs(10) && config.drain >= Duration::from_secs(8));
+    }
+}

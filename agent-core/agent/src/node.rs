@@ -1,0 +1,87 @@
+//! What every part of the agent shares: its role, the pods, the chain, the numbers.
+
+use std::sync::Arc;
+
+use aether_chain_watch::Observation;
+use aether_cni_server::Handle;
+use aether_pod_store::Store;
+use aether_telemetry::Metrics;
+use aether_telemetry::logs::Level;
+use aether_telemetry::metrics::StoreNumbers;
+use tokio::sync::watch;
+
+/// Whether this agent owns the node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It holds the node lock, and serves.
+    Owner,
+    /// It waits for the lock, or holds it and does not serve yet.
+    Standby,
+}
+
+impl Role {
+    const NAMES: [&'static str; 2] = ["owner", "standby"];
+
+    /// The role's stable name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Owner => "owner",
+            Self::Standby => "standby",
+        }
+    }
+}
+
+/// The shared parts.
+pub(crate) struct Node {
+    pub(crate) store: Store,
+    pub(crate) chain: watch::Receiver<Observation>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) level: Level,
+    pub(crate) cni: Handle,
+    role: watch::Sender<Role>,
+}
+
+impl Node {
+    pub(crate) fn new(
+        store: Store,
+        chain: watch::Receiver<Observation>,
+        metrics: Arc<Metrics>,
+        level: Level,
+        cni: Handle,
+    ) -> Self {
+        metrics.set_role(Role::Standby.name(), &Role::NAMES);
+        Self { store, chain, metrics, level, cni, role: watch::Sender::new(Role::Standby) }
+    }
+
+    pub(crate) fn role(&self) -> Role {
+        *self.role.borrow()
+    }
+
+    /// This agent serves from now on.
+    pub(crate) fn became_owner(&self) {
+        self.role.send_replace(Role::Owner);
+        self.metrics.set_role(Role::Owner.name(), &Role::NAMES);
+        self.metrics.serving_began();
+    }
+
+    /// What `/metrics` answers.
+    pub(crate) fn exposition(&self) -> String {
+        let counts = self.store.counts();
+        self.metrics.store(&StoreNumbers {
+            records: self.store.records().len(),
+            unusable: self.store.unusable().len(),
+            quarantined: counts.quarantined,
+            other_boot: counts.other_boot,
+            tombstones_applied: counts.tombstones_applied,
+            tombstones_dropped: counts.tombstones_dropped,
+            tombstones_failed: counts.tombstone_passes_failed,
+            sweeps_done: counts.sweeps_done,
+            sweeps_held: counts.sweeps_held,
+            sweeps_failed: counts.sweeps_failed,
+            swept: counts.swept,
+            writes_failed: counts.write_failures,
+        });
+        self.metrics.adds_in_flight(self.cni.adds_in_flight());
+        self.metrics.render()
+    }
+}
