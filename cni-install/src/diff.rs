@@ -14,12 +14,15 @@ pub fn print(path: &Path, old: &[u8], new: &[u8]) {
 pub fn unified(path: &Path, old: &[u8], new: &[u8]) -> Vec<u8> {
     let shown = path.display().to_string();
     let mut text = Vec::new();
-    // Writing into memory does not fail.
-    let _ = TextDiff::from_lines(old, new)
-        .unified_diff()
-        .context_radius(3)
-        .header(&shown, &shown)
-        .to_writer(&mut text);
+    let diff = TextDiff::from_lines(old, new);
+    let mut unified = diff.unified_diff();
+    for (nth, hunk) in unified.context_radius(3).iter_hunks().enumerate() {
+        if nth == 0 {
+            text.extend_from_slice(format!("--- {shown}\n+++ {shown}\n").as_bytes());
+        }
+        // Writing into memory does not fail. (The whole diff's `to_writer` would not keep bytes that are not UTF-8.)
+        let _ = hunk.to_writer(&mut text);
+    }
     text
 }
 

@@ -51,6 +51,8 @@ pub enum BinaryStep {
     Remove,
     /// It should go, but is not the one that was installed (E6).
     KeepForeign,
+    /// It should go, but a list may still name it: without it that list would give no pod a network.
+    KeepNeeded,
 }
 
 /// What an uninstall cannot take away.
@@ -129,6 +131,7 @@ pub fn uninstall(places: &Places, order: &Uninstall, force: Force, found: &Found
     let binary = match (order.binary, found.plugin) {
         (Binary::Keep, _) => BinaryStep::Keep,
         (Binary::Remove, Plugin::NoDirectory | Plugin::Missing) => BinaryStep::Absent,
+        (Binary::Remove, _) if !problems.is_empty() => BinaryStep::KeepNeeded,
         (Binary::Remove, Plugin::Different) if force == Force::No => BinaryStep::KeepForeign,
         (Binary::Remove, Plugin::Different | Plugin::Identical) => BinaryStep::Remove,
     };

@@ -63,7 +63,7 @@ fn strip(places: &Places, order: &Uninstall, force: Force) -> Result<Removal, Er
 /// The steps after the lists.
 fn finish(places: &Places, removal: &Removal) -> Result<Exit, Error> {
     for problem in &removal.problems {
-        log::line(log::chain(problem));
+        log::line(format_args!("not done: {}", log::chain(problem)));
     }
     if removal.wanted == Step::Do {
         atomic::remove(&places.wanted())
@@ -77,6 +77,9 @@ fn finish(places: &Places, removal: &Removal) -> Result<Exit, Error> {
             "{} is not the binary that was installed, so it stays; --force removes it",
             plugin.display()
         )),
+        BinaryStep::KeepNeeded => {
+            log::line(format_args!("{} stays while a list may name it", plugin.display()));
+        }
         BinaryStep::Remove => {
             if atomic::remove(&plugin)
                 .map_err(|source| Error::Step { what: "remove the plugin's binary", source })?
@@ -123,7 +126,7 @@ fn dry(places: &Places, removal: &Removal) -> Result<Exit, Error> {
         log::out("unchanged: no list holds our entry");
     }
     for problem in &removal.problems {
-        log::line(log::chain(problem));
+        log::line(format_args!("would not be done: {}", log::chain(problem)));
     }
     if removal.wanted == Step::Do {
         log::line(format_args!("would remove the wanted state {}", places.wanted().display()));

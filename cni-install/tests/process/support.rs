@@ -8,9 +8,9 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// The program.
-pub const PROGRAM: &str = env!("CARGO_BIN_EXE_aether-cni-install");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_aether-cni-install");
 /// flannel's list, as flannel ships it.
-pub const FLANNEL: &str = r#"{
+pub(crate) const FLANNEL: &str = r#"{
   "name": "cbr0",
   "cniVersion": "0.3.1",
   "plugins": [
@@ -31,26 +31,26 @@ pub const FLANNEL: &str = r#"{
 }
 "#;
 /// Its name.
-pub const LIST: &str = "10-flannel.conflist";
+pub(crate) const LIST: &str = "10-flannel.conflist";
 /// How long anything may take before a test fails.
-pub const DEADLINE: Duration = Duration::from_secs(30);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Directories of one node; all goes when it is dropped.
-pub struct Node {
+pub(crate) struct Node {
     dir: tempfile::TempDir,
 }
 
 /// How a run ended.
 #[derive(Debug)]
-pub struct Ran {
-    pub code: Option<i32>,
-    pub signal: Option<i32>,
-    pub out: String,
-    pub err: String,
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl Ran {
-    pub fn of(output: &Output) -> Self {
+    pub(crate) fn of(output: &Output) -> Self {
         Self {
             code: output.status.code(),
             signal: output.status.signal(),
@@ -61,14 +61,14 @@ impl Ran {
 
     /// Asserts the exit code.
     #[track_caller]
-    pub fn ends(self, code: i32) -> Self {
+    pub(crate) fn ends(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self:#?}");
         self
     }
 
     /// Asserts that standard error says each of these.
     #[track_caller]
-    pub fn says(self, words: &[&str]) -> Self {
+    pub(crate) fn says(self, words: &[&str]) -> Self {
         for word in words {
             assert!(self.err.contains(word), "no {word:?} in {self:#?}");
         }
@@ -78,7 +78,7 @@ impl Ran {
 
 impl Node {
     /// A node with directories, a plugin to install, and no list.
-    pub fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         let node = Self { dir: tempfile::tempdir().unwrap() };
         for dir in [node.conf(), node.bin()] {
             std::fs::create_dir_all(dir).unwrap();
@@ -88,58 +88,58 @@ impl Node {
     }
 
     /// A node with flannel's list.
-    pub fn flannel() -> Self {
+    pub(crate) fn flannel() -> Self {
         let node = Self::empty();
         node.put(LIST, FLANNEL);
         node
     }
 
-    pub fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         self.dir.path()
     }
-    pub fn conf(&self) -> PathBuf {
+    pub(crate) fn conf(&self) -> PathBuf {
         self.root().join("net.d")
     }
-    pub fn bin(&self) -> PathBuf {
+    pub(crate) fn bin(&self) -> PathBuf {
         self.root().join("bin")
     }
-    pub fn state(&self) -> PathBuf {
+    pub(crate) fn state(&self) -> PathBuf {
         self.root().join("state")
     }
-    pub fn source(&self) -> PathBuf {
+    pub(crate) fn source(&self) -> PathBuf {
         self.root().join("image/aether-cni")
     }
-    pub fn plugin(&self) -> PathBuf {
+    pub(crate) fn plugin(&self) -> PathBuf {
         self.bin().join("aether-cni")
     }
-    pub fn wanted(&self) -> PathBuf {
+    pub(crate) fn wanted(&self) -> PathBuf {
         self.conf().join(".aether-cni-entry")
     }
-    pub fn marker(&self) -> PathBuf {
+    pub(crate) fn marker(&self) -> PathBuf {
         self.state().join("uninstalled")
     }
-    pub fn list(&self) -> PathBuf {
+    pub(crate) fn list(&self) -> PathBuf {
         self.conf().join(LIST)
     }
 
     /// Makes another release the one to install.
-    pub fn release(&self, version: &str) {
+    pub(crate) fn release(&self, version: &str) {
         std::fs::create_dir_all(self.root().join("image")).unwrap();
         std::fs::write(self.source(), format!("#!/bin/sh\n# {version}\n")).unwrap();
     }
 
     /// Writes a file into the directory of lists.
-    pub fn put(&self, name: &str, content: impl AsRef<[u8]>) {
+    pub(crate) fn put(&self, name: &str, content: impl AsRef<[u8]>) {
         std::fs::write(self.conf().join(name), content).unwrap();
     }
 
     /// A file in the directory of lists.
-    pub fn get(&self, name: &str) -> Vec<u8> {
+    pub(crate) fn get(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.conf().join(name)).unwrap()
     }
 
     /// The program's arguments for this node.
-    pub fn args(&self) -> Vec<PathBuf> {
+    pub(crate) fn args(&self) -> Vec<PathBuf> {
         [
             ("--cni-conf-dir", self.conf()),
             ("--cni-bin-dir", self.bin()),
@@ -152,28 +152,28 @@ impl Node {
     }
 
     /// The program on this node.
-    pub fn command<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
+    pub(crate) fn command<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
         let mut command = Command::new(PROGRAM);
         command.env_clear().args(self.args()).args(args).stdin(Stdio::null());
         command
     }
 
     /// Runs the program to its end.
-    pub fn run<S: AsRef<OsStr>>(&self, args: &[S]) -> Ran {
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, args: &[S]) -> Ran {
         Ran::of(&self.command(args).output().unwrap())
     }
 
     /// Installs, without waiting for a list.
-    pub fn install(&self) -> Ran {
+    pub(crate) fn install(&self) -> Ran {
         self.run(&["install", "--no-wait"])
     }
 
-    pub fn uninstall(&self) -> Ran {
+    pub(crate) fn uninstall(&self) -> Ran {
         self.run(&["uninstall"])
     }
 
     /// Runs the program under strace with these options; strace's own output goes to `trace`.
-    pub fn strace(&self, options: &[String], args: &[&str]) -> (Ran, String) {
+    pub(crate) fn strace(&self, options: &[String], args: &[&str]) -> (Ran, String) {
         let trace = self.root().join("trace");
         let output = Command::new("strace")
             .env_clear()
@@ -190,7 +190,7 @@ impl Node {
     }
 
     /// Everything below the directories of lists and plugins: path, mode, owner, link target or content.
-    pub fn tree(&self) -> Vec<(PathBuf, String)> {
+    pub(crate) fn tree(&self) -> Vec<(PathBuf, String)> {
         let mut all = Vec::new();
         for dir in [self.conf(), self.bin()] {
             tree(&dir, &mut all);
@@ -200,7 +200,7 @@ impl Node {
     }
 
     /// The temporary files of ours in the three directories.
-    pub fn temporaries(&self) -> Vec<PathBuf> {
+    pub(crate) fn temporaries(&self) -> Vec<PathBuf> {
         [self.conf(), self.bin(), self.state()]
             .iter()
             .filter_map(|dir| std::fs::read_dir(dir).ok())
@@ -211,7 +211,7 @@ impl Node {
     }
 
     /// The entries of ours in a list.
-    pub fn ours(&self, name: &str) -> Vec<serde_json::Value> {
+    pub(crate) fn ours(&self, name: &str) -> Vec<serde_json::Value> {
         ours(&self.get(name))
     }
 }
@@ -234,7 +234,7 @@ fn tree(dir: &Path, all: &mut Vec<(PathBuf, String)>) {
 }
 
 /// The entries of ours in a list's bytes.
-pub fn ours(bytes: &[u8]) -> Vec<serde_json::Value> {
+pub(crate) fn ours(bytes: &[u8]) -> Vec<serde_json::Value> {
     let list: serde_json::Value = serde_json::from_slice(bytes).unwrap();
     let plugins = list["plugins"].as_array().unwrap();
     plugins.iter().filter(|entry| entry["type"] == "aether-cni").cloned().collect()
@@ -242,7 +242,7 @@ pub fn ours(bytes: &[u8]) -> Vec<serde_json::Value> {
 
 /// Waits until `done`, or fails.
 #[track_caller]
-pub fn until(what: &str, mut done: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
         assert!(start.elapsed() < DEADLINE, "not within {DEADLINE:?}: {what}");
@@ -251,12 +251,12 @@ pub fn until(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 /// Sets a file's mode.
-pub fn chmod(path: &Path, mode: u32) {
+pub(crate) fn chmod(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
 /// A child that is killed when the test ends.
-pub struct Child(pub std::process::Child);
+pub(crate) struct Child(pub(crate) std::process::Child);
 
 impl Drop for Child {
     fn drop(&mut self) {
