@@ -122,8 +122,11 @@ impl Init {
 }
 
 impl Drop for Init {
+    /// A node that was found is not ours to end.
     fn drop(&mut self) {
-        self.end();
+        if self.outer.is_some() {
+            self.end();
+        }
     }
 }
 

@@ -82,9 +82,12 @@ impl Node {
         Self::start_in(dir, options).await
     }
 
-    /// Starts a node in `dir`, which is made.
+    /// Starts a node in `dir`, which is made; it must be empty if it exists.
     pub async fn start_in(dir: PathBuf, options: Options) -> anyhow::Result<Self> {
         tools::check(options.containerd)?;
+        if dir.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
+            bail!("{} is in use already; remove the node in it, or name another directory", dir.display());
+        }
         let laid = lay_out(&dir, &options).and_then(|lock| Ok((lock, Init::start(&dir)?)));
         let (lock, init) = match laid {
             Ok(laid) => laid,

@@ -145,3 +145,28 @@ fn what_is_missing_is_named_with_its_remedy() {
     let error = aether_harness::tools::program_under_test("no-such-program").unwrap_err();
     assert!(error.to_string().contains("cargo xtask build"), "{error}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_left_stays_is_found_and_is_removed_whole() -> anyhow::Result<()> {
+    let place = tempfile::tempdir_in("/var/tmp")?;
+    let dir = place.path().join("node");
+    let node = Node::start_in(dir.clone(), Options::flannel(Containerd::V2)).await?;
+    let id = node.cri().run(&Pod::named("prod", "web-0")).await?;
+    let pid = node.pid();
+    node.leave()?;
+    for _ in 0..2 {
+        let found = Node::find(&dir)?.context("it did not stay")?;
+        assert_eq!((found.pid(), found.version()), (pid, Containerd::V2));
+        assert!(found.cri().status(&id).await?.is_ready());
+        assert!(
+            Node::start_in(dir.clone(), Options::flannel(Containerd::V2)).await.is_err(),
+            "two in one directory"
+        );
+    }
+    Node::find(&dir)?.context("it did not stay")?.remove()?;
+    assert!(!dir.exists() && !Path::new(&format!("/proc/{pid}")).exists());
+    assert!(Node::find(&dir)?.is_none());
+    assert!(!Node::remove_dead(&dir)?);
+    assert!(Node::remove_dead(place.path()).is_err(), "a directory that is no node's was taken for one");
+    Ok(())
+}
