@@ -1,0 +1,76 @@
+//! The binary as it is shipped (K13). The first run builds it, which takes a minute or two.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::agent::{Agent, Mood};
+use common::{Place, eventually};
+use serde_json::json;
+
+/// P7: 2.0 MB.
+const SIZE_MAX: u64 = 2_000_000;
+/// P7: 3 MB, in the units of `/proc/PID/status`.
+const RSS_MAX_KB: u64 = 3_000_000 / 1024;
+
+/// Builds it by the command of tiny.toml, in a target directory of its own beside the tests'.
+fn build() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tiny");
+    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let status = Command::new(env!("CARGO"))
+        .current_dir(root)
+        .args(["build", "--quiet", "--locked", "--package", "aether-cni", "--profile", "tiny", "--target", &triple])
+        .args(["--config", "cni-plugin/tiny.toml", "--target-dir"])
+        .arg(&target)
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .status()
+        .unwrap();
+    assert!(status.success(), "cannot build the tiny plugin");
+    target.join(triple).join("tiny/aether-cni")
+}
+
+/// The types of the program headers of an ELF file.
+fn headers(elf: &[u8]) -> Vec<u32> {
+    let number = |at: usize, n: usize| elf[at..at + n].iter().rev().fold(0usize, |sum, b| sum << 8 | usize::from(*b));
+    assert_eq!(&elf[..6], b"\x7fELF\x02\x01", "not a little-endian ELF of 64 bits");
+    let (offset, size, count) = (number(32, 8), number(54, 2), number(56, 2));
+    (0..count).map(|n| u32::try_from(number(offset + n * size, 4)).unwrap()).collect()
+}
+
+/// bugs.md E5.
+#[test]
+fn k13_e5_the_shipped_binary_is_static_small_and_alone() {
+    const PT_INTERP: u32 = 3;
+    let binary = build();
+    let elf = std::fs::read(&binary).unwrap();
+    assert!(!headers(&elf).contains(&PT_INTERP), "it needs a loader");
+    assert!(elf.len() as u64 <= SIZE_MAX, "{} bytes, and P7 allows {SIZE_MAX}", elf.len());
+
+    // In an empty root it runs: no file of the node is needed.
+    let place = Place::new();
+    let root = place.dir.path().join("root");
+    std::fs::create_dir(&root).unwrap();
+    std::fs::copy(&binary, root.join("aether-cni")).unwrap();
+    let mut child = Command::new("chroot");
+    child.arg(&root).arg("/aether-cni").env("CNI_COMMAND", "VERSION");
+    let output = common::Plugin::program_of(child).stdin(r#"{"cniVersion":"1.0.0"}"#).run();
+    assert_eq!(output.document()["cniVersion"], "1.0.0");
+
+    // While it waits for an answer it is as large as it gets, and has one thread.
+    let agent = Agent::start(&place.socket(), Mood::Silent);
+    let running = place.add(json!({})).as_program(&binary).start();
+    eventually("it was asked", || !agent.asked().is_empty());
+    let status = std::fs::read_to_string(format!("/proc/{}/status", running.child.id())).unwrap();
+    let field = |name: &str| -> u64 {
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    };
+    assert_eq!(field("Threads:"), 1);
+    assert!(field("VmHWM:") <= RSS_MAX_KB, "{} KB, and P7 allows {RSS_MAX_KB}", field("VmHWM:"));
+    drop(agent);
+    let _next = Agent::start(&place.socket(), Mood::Serving);
+    running.wait().document();
+}
