@@ -33,8 +33,24 @@ pub enum ReadError {
     },
 }
 
+/// A file's content, and who can change it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owned {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Its owner.
+    pub uid: u32,
+    /// Its permission bits.
+    pub mode: u32,
+}
+
 /// Reads the regular file at `path`, of at most `max` bytes; `None` when there is none.
 pub fn bounded(path: &Path, max: usize) -> Result<Option<Vec<u8>>, ReadError> {
+    Ok(owned(path, max)?.map(|owned| owned.bytes))
+}
+
+/// Like [`bounded`], and says whose the file is that was read.
+pub fn owned(path: &Path, max: usize) -> Result<Option<Owned>, ReadError> {
     let io = |source: std::io::Error| ReadError::Io { path: path.to_owned(), source };
     // NONBLOCK: opening a pipe that nobody writes must not wait.
     let fd = match fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty()) {
@@ -52,7 +68,7 @@ pub fn bounded(path: &Path, max: usize) -> Result<Option<Vec<u8>>, ReadError> {
     if bytes.len() > max {
         return Err(ReadError::TooLarge { path: path.to_owned(), max });
     }
-    Ok(Some(bytes))
+    Ok(Some(Owned { bytes, uid: stat.st_uid, mode: stat.st_mode & 0o7777 }))
 }
 
 #[cfg(test)]
