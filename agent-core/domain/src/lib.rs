@@ -11,5 +11,6 @@ pub mod managed;
 pub mod paths;
 pub mod pods;
 pub mod record;
+pub mod takeover;
 pub mod tombstone;
 pub mod wanted;

@@ -71,3 +71,23 @@ pub const FOREIGN_LISTENER_LOG: Duration = Duration::from_secs(30);
 pub const INSTALL_WAIT_LOG: Duration = Duration::from_secs(30);
 /// The largest conflist that is read, in bytes.
 pub const CONFLIST_MAX: usize = 4 * 1024 * 1024;
+
+/// How often an agent without the lock tries for it until an owner has greeted it, and how often it calls on the owner
+/// (T13).
+pub const LOCK_RETRY: Duration = Duration::from_millis(20);
+/// How long a standby waits to be greeted before it calls again on what the path then names (T13).
+pub const GREETING_WAIT: Duration = Duration::from_millis(100);
+/// How long an owner waits for "ready" before it asks the next standby (T07).
+pub const READY_WAIT: Duration = Duration::from_millis(100);
+/// How long a takeover waits for the certificates of the pods that it added (T05).
+pub const CERTIFICATE_WAIT: Duration = Duration::from_secs(1);
+/// The pause before a takeover's failed step is tried again.
+pub const TAKEOVER_RETRY: Duration = Duration::from_secs(1);
+/// How many standbys an owner greets; a node has one or two.
+pub const STANDBYS_MAX: usize = 8;
+/// The largest message of the hand-over protocol, in bytes (T13).
+pub const HANDOVER_MESSAGE_MAX: usize = 4096;
+/// The share of the termination grace, as a divisor, for which SIGTERM may be put off (T12).
+pub const TERMINATION_WAIT_DIVISOR: u32 = 2;
+/// How long a lone agent's registry gate stays shut before it no longer counts (T04).
+pub const REGISTRY_GATE: Duration = Duration::from_secs(15);

@@ -6,6 +6,8 @@ pub const RUN_DIR: &str = "/run/aether";
 pub const LOCK: &str = "agent.lock";
 /// The CNI socket, inside the run directory.
 pub const CNI_SOCKET: &str = "cni.sock";
+/// The hand-over socket, inside the run directory (T13).
+pub const HANDOVER_SOCKET: &str = "handover.sock";
 /// The CNI socket's full default path, as it stands in our entry.
 pub const CNI_SOCKET_PATH: &str = "/run/aether/cni.sock";
 /// The state directory, mode 0700.
