@@ -49,6 +49,13 @@ impl Rig {
         Ok((rig, agent))
     }
 
+    /// Reboots the node.
+    pub async fn reboot(&mut self) -> anyhow::Result<()> {
+        self.node.reboot().await?;
+        self.cri = self.node.cri();
+        Ok(())
+    }
+
     /// Starts a pod that must start.
     pub async fn run(&self, pod: &Pod) -> anyhow::Result<SandboxId> {
         let what = || format!("pod {}/{} could not start", pod.namespace, pod.name);

@@ -148,8 +148,10 @@ impl Node {
         self.init.pid()
     }
 
-    /// A path of the node as this process can open it.
+    /// A path of the node as this process can open it. An absolute link on the way would lead out of the node; the one
+    /// that runtimes use, `/var/run`, is followed here.
     pub fn path(&self, inside: &str) -> PathBuf {
+        let inside = inside.strip_prefix("/var").filter(|rest| rest.starts_with("/run/")).unwrap_or(inside);
         PathBuf::from(format!("/proc/{}/root{inside}", self.init.pid()))
     }
 

@@ -33,7 +33,7 @@ async fn s06_after_a_reboot_the_old_boots_records_are_dropped_before_the_agent_s
 ) -> anyhow::Result<()> {
     let (mut rig, agent) = Rig::chained(containerd).await?;
     let old = rig.run(&Pod::named("prod", "web-0")).await?;
-    rig.node.reboot().await?;
+    rig.reboot().await?;
     drop(agent);
     let _agent = rig.node.start_agent().await?;
     assert!(rig.node.records()?.is_empty(), "a record of another boot was kept");
@@ -52,7 +52,7 @@ async fn k07_s06_a_del_written_down_before_a_reboot_does_no_harm_after_it(
     agent.kill();
     rig.end(&old).await?;
     assert!(!rig.node.tombstones()?.is_empty());
-    rig.node.reboot().await?;
+    rig.reboot().await?;
     let _agent = rig.node.start_agent().await?;
     rig.nothing_left().await?;
     let new = rig.run(&Pod { attempt: 1, ..Pod::named("prod", "web-0") }).await?;
