@@ -6,6 +6,7 @@ mod build;
 mod deny;
 mod node;
 mod prerequisites;
+mod rows;
 mod rules;
 mod run;
 mod source;
