@@ -35,7 +35,16 @@ impl Source {
     pub(crate) fn tests(&self) -> Vec<String> {
         let mut found = Vec::new();
         let mut marked = false;
+        // `both!(name, ...)` makes one test a containerd version of each named function.
+        let mut both = false;
         for line in self.text.lines().map(str::trim) {
+            if both || line.starts_with("both!(") {
+                both = !line.ends_with(");");
+                let list = line.trim_start_matches("both!(").trim_end_matches(");");
+                let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
+                found.extend(names.map(str::to_owned));
+                continue;
+            }
             if line.starts_with("#[test]")
                 || line.starts_with("#[tokio::test")
                 || line.starts_with("#[::core::prelude::v1::test]")
@@ -80,6 +89,11 @@ mod tests {
         let text = "#[test]\nfn k01_a() {}\n#[tokio::test(flavor = \"x\")]\n#[allow(x)]\nasync fn k02_b() {}\nfn helper() {}\n";
         let source = Source { path: "a/src/lib.rs".into(), text: text.to_owned() };
         assert_eq!(source.tests(), ["k01_a", "k02_b"]);
+        let both = Source {
+            path: "tests/a.rs".into(),
+            text: "both!(\n    k01_c,\n    k01_d,\n);\nboth!(k01_e);\n".to_owned(),
+        };
+        assert_eq!(both.tests(), ["k01_c", "k01_d", "k01_e"]);
         assert!(!source.is_test());
     }
 }
