@@ -71,10 +71,9 @@ pub fn compare(path: &Path, sha256: &str) -> Result<Plugin, BinaryError> {
     // A directory of that name, or a binary beyond all bounds, is in the way: the write says so.
     let (found, meta) = match (read::bounded(path, MAX), std::fs::metadata(path)) {
         (Ok(Some(bytes)), Ok(meta)) => (self::sha256(&bytes), meta),
-        (Ok(None), _) => return Ok(Plugin::Missing),
+        (Ok(None), _) | (Ok(Some(_)), Err(_)) => return Ok(Plugin::Missing),
         (Err(ReadError::NotAFile { .. } | ReadError::TooLarge { .. }), _) => return Ok(Plugin::Different),
         (Err(error), _) => return Err(error.into()),
-        (Ok(Some(_)), Err(_)) => return Ok(Plugin::Missing),
     };
     // Its owner must be able to run and others to read it; more bits than ours are nobody's harm.
     Ok(if found == sha256 && meta.mode() & MODE == MODE { Plugin::Identical } else { Plugin::Different })

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use aether_domain::ids::InstallId;
+use aether_domain::ids::{IdError, InstallId};
 use aether_domain::managed;
 use aether_domain::paths;
 
@@ -161,6 +161,9 @@ pub enum ConfigError {
     /// `--check` asks whether the node is chained.
     #[error("--check asks whether this node is chained, so it does not go with `uninstall`")]
     CheckOnUninstall,
+    /// The install's id is none.
+    #[error(transparent)]
+    InstallId(#[from] IdError),
     /// The entry cannot be written.
     #[error(transparent)]
     Entry(#[from] EntryError),
@@ -221,8 +224,7 @@ pub fn build(
 }
 
 fn default_id() -> Result<InstallId, ConfigError> {
-    // The constant is a valid id; a test says so.
-    DEFAULT_INSTALL_ID.parse().map_err(|_| ConfigError::NoPluginSource)
+    Ok(DEFAULT_INSTALL_ID.parse()?)
 }
 
 fn absolute(what: &'static str, value: PathBuf) -> Result<PathBuf, ConfigError> {

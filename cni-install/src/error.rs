@@ -48,6 +48,14 @@ pub enum Error {
         /// How long it was waited for.
         waited: Duration,
     },
+    /// The program was asked to end while it waited for the lock.
+    #[error(
+        "ended by a signal while it waited for {path}, which another program has locked; nothing was changed"
+    )]
+    Stopped {
+        /// The lock.
+        path: PathBuf,
+    },
     /// Somebody changes the list again and again.
     #[error(
         "{path} was changed by another program each of the {attempts} times that it was about to be, or had been, edited"
@@ -76,6 +84,7 @@ impl Error {
             | Self::Rewrite(_)
             | Self::Entry(_)
             | Self::Busy { .. }
+            | Self::Stopped { .. }
             | Self::Restless { .. }
             | Self::Unfinished(_) => Exit::Failed,
         }
@@ -94,7 +103,12 @@ impl Error {
             Self::Restless { .. } => {
                 Some("find the program (its owner uid and mtime are in `ls -ln`), then run again")
             }
-            Self::Refused(_) | Self::Read(_) | Self::Binary(_) | Self::Entry(_) | Self::Unfinished(_) => None,
+            Self::Refused(_)
+            | Self::Read(_)
+            | Self::Binary(_)
+            | Self::Entry(_)
+            | Self::Unfinished(_)
+            | Self::Stopped { .. } => None,
         }
     }
 }

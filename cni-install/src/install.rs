@@ -18,6 +18,7 @@ use crate::lock;
 use crate::log;
 use crate::look::{self, Depth};
 use crate::plan::{self, ListStep, Plan, Step, Write};
+use crate::stop::Stop;
 use crate::tidy;
 use crate::waiting::{Missing, Reminder};
 use crate::watch::Watch;
@@ -34,6 +35,7 @@ struct Run<'a> {
     force: Force,
     own: OwnEntry,
     source: Source,
+    stop: &'a Stop,
 }
 
 /// How far an install came.
@@ -45,10 +47,10 @@ enum Reached {
 }
 
 /// Installs.
-pub fn run(places: &Places, order: &Install, force: Force, mode: Mode) -> Result<Exit, Error> {
+pub fn run(places: &Places, order: &Install, force: Force, mode: Mode, stop: &Stop) -> Result<Exit, Error> {
     let own = OwnEntry::parse(order.entry.text.as_bytes())?;
     let source = binary::source(&order.plugin_source)?;
-    let run = Run { places, order, force, own, source };
+    let run = Run { places, order, force, own, source, stop };
     if mode == Mode::DryRun {
         return run.dry();
     }
@@ -69,6 +71,10 @@ pub fn run(places: &Places, order: &Install, force: Force, mode: Mode) -> Result
             log::line(format_args!("waiting ({} s): {missing}", start.elapsed().as_secs()));
         }
         watch.wait();
+        if stop.is_asked() {
+            log::line("ended by a signal while there was no list to take; what is installed so far stays");
+            return Ok(Exit::NotChained);
+        }
     }
 }
 
@@ -124,7 +130,7 @@ impl Run<'_> {
         }
         atomic::create_dir_all(&self.places.state_dir, STATE_DIR_MODE)
             .map_err(|source| Error::Step { what: "make the state directory", source })?;
-        let _lock = lock::take(&self.places.lock())?;
+        let _lock = lock::take(&self.places.lock(), self.stop)?;
         tidy::sweep(self.places);
         for _ in 0..edit::ATTEMPTS {
             let found = self.look()?;

@@ -16,6 +16,7 @@
 use crate::config::{Config, Mode, Task};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::stop::Stop;
 
 pub mod args;
 pub mod binary;
@@ -37,16 +38,17 @@ pub mod profile;
 pub mod refusal;
 pub mod removal;
 pub mod rewrite;
+pub mod stop;
 pub mod tidy;
 pub mod uninstall;
 pub mod waiting;
 pub mod watch;
 
-/// Does what the configuration says.
-pub fn run(config: &Config) -> Result<Exit, Error> {
+/// Does what the configuration says, until it is done or asked to stop.
+pub fn run(config: &Config, stop: &Stop) -> Result<Exit, Error> {
     match (&config.task, config.mode) {
         (_, Mode::Check) => check::run(&config.places),
-        (Task::Install(order), mode) => install::run(&config.places, order, config.force, mode),
-        (Task::Uninstall(order), mode) => uninstall::run(&config.places, order, config.force, mode),
+        (Task::Install(order), mode) => install::run(&config.places, order, config.force, mode, stop),
+        (Task::Uninstall(order), mode) => uninstall::run(&config.places, order, config.force, mode, stop),
     }
 }

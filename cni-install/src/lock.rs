@@ -7,6 +7,7 @@ use aether_durable::lock::Lock;
 
 use crate::error::Error;
 use crate::log;
+use crate::stop::Stop;
 
 /// How long another program may hold the lock: an edit takes milliseconds, so this is a program that hangs.
 const BUSY: Duration = Duration::from_secs(60);
@@ -16,7 +17,7 @@ const RETRY: Duration = Duration::from_millis(20);
 const SAY: Duration = Duration::from_secs(1);
 
 /// Takes the lock, waiting a bounded time.
-pub fn take(path: &Path) -> Result<Lock, Error> {
+pub fn take(path: &Path, stop: &Stop) -> Result<Lock, Error> {
     let start = Instant::now();
     let mut said = false;
     loop {
@@ -24,6 +25,9 @@ pub fn take(path: &Path) -> Result<Lock, Error> {
             Lock::try_take(path).map_err(|source| Error::Step { what: "lock out other editors", source })?;
         if let Some(lock) = lock {
             return Ok(lock);
+        }
+        if stop.is_asked() {
+            return Err(Error::Stopped { path: path.to_owned() });
         }
         let waited = start.elapsed();
         if waited >= BUSY {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use aether_cni_install::args::Args;
+use aether_cni_install::stop::Stop;
 use aether_cni_install::{config, exit::Exit, log};
 use clap::Parser as _;
 
@@ -20,7 +21,14 @@ fn run(args: Args) -> Exit {
             return Exit::Usage;
         }
     };
-    match aether_cni_install::run(&config) {
+    let stop = match Stop::on_signals() {
+        Ok(stop) => stop,
+        Err(error) => {
+            log::line(format_args!("error: cannot listen for SIGTERM: {error}"));
+            return Exit::Failed;
+        }
+    };
+    match aether_cni_install::run(&config, &stop) {
         Ok(exit) => exit,
         Err(error) => {
             log::line(format_args!("error: {}", log::chain(&error)));

@@ -16,16 +16,17 @@ use crate::log;
 use crate::look::{self, Depth};
 use crate::plan::{Step, Write};
 use crate::removal::{self, BinaryStep, Removal};
+use crate::stop::Stop;
 use crate::tidy;
 
 /// Uninstalls.
-pub fn run(places: &Places, order: &Uninstall, force: Force, mode: Mode) -> Result<Exit, Error> {
+pub fn run(places: &Places, order: &Uninstall, force: Force, mode: Mode, stop: &Stop) -> Result<Exit, Error> {
     if mode == Mode::DryRun {
         return dry(places, &decide(places, order, force)?);
     }
     atomic::create_dir_all(&places.state_dir, STATE_DIR_MODE)
         .map_err(|source| Error::Step { what: "make the state directory", source })?;
-    let _lock = lock::take(&places.lock())?;
+    let _lock = lock::take(&places.lock(), stop)?;
     tidy::sweep(places);
     // The marker first: it stops every agent's repair.
     if let Write::Bytes(bytes) = decide(places, order, force)?.marker {

@@ -149,3 +149,28 @@ fn i05_i07_what_turns_out_to_be_impossible_ends_the_wait() {
     assert_eq!(run.child.0.wait().unwrap().code(), Some(4));
     run.line("this release does not");
 }
+
+/// As a container's first process it would be deaf to SIGTERM unless it listened.
+#[test]
+fn i05_sigterm_ends_the_wait_also_for_the_first_process_of_a_container() {
+    let node = Node::empty();
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--pid", "--fork", "--kill-child", crate::support::PROGRAM]).args(node.args()).env_clear();
+    let mut child = Child(
+        command.stderr(Stdio::piped()).spawn().expect("this test needs unshare: apt-get install util-linux"),
+    );
+    let mut err = BufReader::new(child.0.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("waiting") {
+        line.clear();
+        assert_ne!(err.read_line(&mut line).unwrap(), 0, "it ended before it waited");
+    }
+    let unshare = child.0.id();
+    let first = std::fs::read_to_string(format!("/proc/{unshare}/task/{unshare}/children")).unwrap();
+    let first = rustix::process::Pid::from_raw(first.trim().parse().unwrap()).unwrap();
+    rustix::process::kill_process(first, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(child.0.wait().unwrap().code(), Some(3));
+    line.clear();
+    err.read_line(&mut line).unwrap();
+    assert!(line.contains("ended by a signal"), "{line}");
+}
