@@ -128,7 +128,8 @@ struct Change {
 /// Takes entries out, of which at least one stays, each with one comma: the one before it, and with it exactly what
 /// [`put`] inserts; where every entry before it goes too, the one behind it.
 fn removals(list: &List, gone: &[usize]) -> impl Iterator<Item = Change> {
-    let first_kept = (0..list.entries().len()).find(|index| !gone.contains(index)).unwrap_or_default();
+    // `gone` is in order, so the first index that it leaves out is the first that differs from its place.
+    let first_kept = gone.iter().enumerate().take_while(|(place, index)| place == *index).count();
     gone.iter().map(move |index| {
         let span = if *index > first_kept {
             span(list, index - 1).end..span(list, *index).end

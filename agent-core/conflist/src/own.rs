@@ -9,7 +9,7 @@ pub const TYPE: &str = aether_domain::paths::PLUGIN;
 /// An entry of ours: a JSON object whose `type`, as libcni sees it, is [`TYPE`].
 ///
 /// Made from JSON text, whose order of keys is the order in the list: `OwnEntry::parse(value.to_string().as_bytes())`
-/// for a `serde_json::Value`. The text's white space does not matter: an edit lays it out like its neighbours.
+/// for a `serde_json::Value`, `OwnEntry::parse(list.text(entry))` for the entry that stands in a list. The text's white space does not matter: an edit lays it out like its neighbours.
 #[derive(Debug, Clone)]
 pub struct OwnEntry {
     document: Document,

@@ -106,6 +106,17 @@ fn i09_doubles_become_one() {
 }
 
 #[test]
+fn i09_a_list_full_of_doubles_takes_no_time() {
+    let doubles = r#"{"type":"aether-cni"},"#.repeat(100_000);
+    let list = load(format!(r#"{{"name":"n","plugins":[{doubles}{{"type":"a"}}]}}"#));
+    let started = std::time::Instant::now();
+    let edited = put(&list, &wanted()).expect("one stays");
+    assert_eq!(edited, format!(r#"{{"name":"n","plugins":[{OURS},{{"type":"a"}}]}}"#).as_bytes());
+    // Some ten milliseconds; quadratic work would take minutes.
+    assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
+}
+
+#[test]
 fn i07_a11_a_list_with_nothing_but_ours_is_left_alone() {
     for entries in [OURS.to_owned(), format!("{OURS},{OURS}")] {
         let list = load(format!(r#"{{"name":"n","plugins":[{entries}]}}"#));
