@@ -268,7 +268,7 @@ fn i13_a_first_network_of_multus_is_a_clear_refusal() {
 
 /// F3, F4: microk8s, Rancher Desktop and others are reached by flags or variables.
 #[test]
-fn i13_f3_f4_paths_come_by_profile_flag_or_environment() {
+fn i13_paths_come_by_profile_flag_or_environment() {
     let node = Node::flannel();
     let output = std::process::Command::new(crate::support::PROGRAM)
         .env_clear()
