@@ -94,11 +94,15 @@ impl Args {
             local_dir: self.local_dir,
             metrics_addr: self.metrics_addr,
             node_name: self.node_name,
-            // The rest is for the flush and the exit, before the kill comes.
-            drain: grace.mul_f64(0.9),
+            drain: drain(grace),
         };
         (config, Logs { format: self.log_format, level: self.log_level })
     }
+}
+
+/// What is left of the grace for calls in flight: the tasks' end and the disk's come after it, before the kill.
+fn drain(grace: Duration) -> Duration {
+    grace.saturating_sub(crate::run::TASKS_END + crate::RUNTIME_END).max(grace / 2)
 }
 
 impl Config {
@@ -136,8 +140,10 @@ mod tests {
     }
 
     #[test]
-    fn the_drain_ends_before_the_kill() {
+    fn t07_the_drain_ends_before_the_kill() {
+        assert_eq!(drain(Duration::from_secs(30)), Duration::from_secs(28));
+        assert_eq!(drain(Duration::from_secs(1)), Duration::from_millis(500));
         let (config, _) = Args::parse_from(["aether-agent", "--termination-grace", "10"]).into_parts();
-        assert!(config.drain < Duration::from_secs(10) && config.drain >= Duration::from_secs(8));
+        assert_eq!(config.drain, Duration::from_secs(8));
     }
 }

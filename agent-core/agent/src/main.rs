@@ -17,31 +17,38 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use aether_telemetry::logs;
+use aether_telemetry::logs::{self, Level};
 use anyhow::Context as _;
 use clap::Parser as _;
 
-use crate::args::{Args, exit};
+use crate::args::{Args, Config, exit};
 use crate::run::Ended;
 
 /// How long work on the disk that a cancelled call left behind is waited for.
-const RUNTIME_END: Duration = Duration::from_secs(1);
+pub(crate) const RUNTIME_END: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
-    match start(Args::parse()) {
-        Ok(Ended::Stopped) => ExitCode::from(exit::STOPPED),
-        Ok(Ended::LockReplaced) => ExitCode::from(exit::LOCK_REPLACED),
+    let (config, look) = Args::parse().into_parts();
+    let level = match logs::init(look.format, &look.level) {
+        Ok(level) => level,
         Err(error) => {
-            // Logs may not have been set up yet; with standard error closed there is nobody left to tell.
-            let _ = writeln!(std::io::stderr(), "aether-agent: {error:#}");
-            ExitCode::from(exit::FAILED)
+            // There are no logs to say it in; with standard error closed there is nobody left to tell.
+            let _ = writeln!(std::io::stderr(), "aether-agent: {:#}", anyhow::Error::new(error));
+            return ExitCode::from(exit::FAILED);
         }
-    }
+    };
+    ExitCode::from(match start(config, level) {
+        Ok(Ended::Stopped) => exit::STOPPED,
+        Ok(Ended::LockReplaced) => exit::LOCK_REPLACED,
+        Ok(Ended::Failed) => exit::FAILED,
+        Err(error) => {
+            tracing::error!("cannot start: {error:#}");
+            exit::FAILED
+        }
+    })
 }
 
-fn start(args: Args) -> anyhow::Result<Ended> {
-    let (config, look) = args.into_parts();
-    let level = logs::init(look.format, &look.level)?;
+fn start(config: Config, level: Level) -> anyhow::Result<Ended> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("agent")

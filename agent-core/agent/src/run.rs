@@ -23,26 +23,28 @@ use crate::ports::{CountCalls, CountLooks, Namespaces, WantedState};
 use crate::tasks::Tasks;
 use crate::{admin, foreign, lock, metrics_http};
 
-/// Why a run ended that did not fail.
+/// How a run ended. What there is to say about it is in the log by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// It was told to.
     Stopped,
     /// The node lock's file was replaced: another agent may own the node (T01).
     LockReplaced,
+    /// Something failed, or calls were left behind.
+    Failed,
 }
 
 const RUN_DIR_MODE: u32 = 0o711;
 const LOCAL_DIR_MODE: u32 = 0o700;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How long tasks that only answer questions are waited for. Nothing is lost when it passes.
-const TASKS_END: Duration = Duration::from_secs(1);
+pub(crate) const TASKS_END: Duration = Duration::from_secs(1);
 
 /// Builds the agent and runs it until it is told to stop, or fails.
 pub(crate) async fn run(config: Config, level: Level) -> anyhow::Result<Ended> {
     let mut agent = Agent::build(config, level)?;
     let end = agent.live().await;
-    agent.end(end).await
+    Ok(agent.end(end).await)
 }
 
 struct Agent {
@@ -164,26 +166,34 @@ impl Agent {
     }
 
     /// Drains, ends every task, and says how it ended (T07). The socket's path stays: no agent unlinks one (T08).
-    async fn end(mut self, end: End) -> anyhow::Result<Ended> {
-        match &end {
-            End::Signal(name) => tracing::info!(signal = name, "told to stop"),
-            End::LockReplaced => tracing::error!(
-                lock = %self.config.lock().display(),
-                "the node lock's file was removed or replaced by hand, and another agent may own the node: draining and ending"
-            ),
-            End::Failed(error) => tracing::error!("ending: {error:#}"),
-        }
+    async fn end(mut self, end: End) -> Ended {
+        let ended = match end {
+            End::Signal(name) => {
+                tracing::info!(signal = name, "told to stop");
+                Ended::Stopped
+            }
+            End::LockReplaced => {
+                tracing::error!(
+                    lock = %self.config.lock().display(),
+                    "the node lock's file was removed or replaced by hand, and another agent may own the node: draining and ending"
+                );
+                Ended::LockReplaced
+            }
+            End::Failed(error) => {
+                tracing::error!("ending: {error:#}");
+                Ended::Failed
+            }
+        };
         let began = Instant::now();
         let drained = if self.server.is_none() { self.drain().await } else { Ok(()) };
+        if let Err(error) = &drained {
+            tracing::error!("{error:#}");
+        }
         if tokio::time::timeout(TASKS_END, self.tasks.end()).await.is_err() {
-            tracing::warn!(tasks = ?self.tasks.running(), "tasks did not end in time and are left");
+            tracing::warn!(tasks = self.tasks.running().join(", "), "tasks did not end in time and are left");
         }
-        tracing::info!(ms = began.elapsed().as_millis(), "ended");
-        match end {
-            End::Failed(error) => Err(error),
-            End::Signal(_) => drained.map(|()| Ended::Stopped),
-            End::LockReplaced => drained.map(|()| Ended::LockReplaced),
-        }
+        tracing::info!(ms = began.elapsed().as_secs_f64() * 1000.0, "ended");
+        if drained.is_ok() { ended } else { Ended::Failed }
     }
 
     async fn drain(&mut self) -> anyhow::Result<()> {
@@ -192,10 +202,9 @@ impl Agent {
         self.node.metrics.serving_ended();
         let limit = self.config.drain;
         tokio::select! {
-            () = handle.clone().drained() => Ok(()),
+            () = handle.drained() => Ok(()),
             () = tokio::time::sleep(limit) => {
-                let left = handle.in_flight();
-                anyhow::bail!("{left} CNI call(s) were still in flight {limit:?} after the drain began; their callers try again")
+                anyhow::bail!("CNI calls were still in flight {limit:?} after the drain began, and are left; their callers try again")
             }
             name = self.signals.next() => anyhow::bail!("told to stop by {name} again while draining: left at once"),
         }

@@ -311,14 +311,22 @@ impl<R: Reporter> Watcher<R> {
                 before = before.state.name(),
                 file = now.file.as_deref().unwrap_or(""),
                 choice = now.choice,
-                plugins = ?now.plugins,
-                detail = ?now.state,
+                plugins = now.plugins.join(","),
+                detail = detail(&now.state),
                 "the chain's state changed"
             );
         }
         if before.checked_at != 0 && before.mode != now.mode {
             tracing::info!(mode = now.mode.name(), "changes of the CNI directory are noticed another way");
         }
+    }
+}
+
+fn detail(state: &State) -> &str {
+    match state {
+        State::Drifted { how } => how,
+        State::Invalid { why } | State::Unknown { why } => why,
+        State::Chained | State::Stripped | State::NoList | State::Uninstalled => "",
     }
 }
 

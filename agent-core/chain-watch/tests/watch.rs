@@ -2,6 +2,7 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     clippy::match_wild_err_arm,
     reason = "a test's helpers fail as its body does"
