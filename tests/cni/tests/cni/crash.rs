@@ -21,7 +21,8 @@ const END_LIMIT: Duration = Duration::from_secs(60);
 /// The pause between two attempts to end a pod.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// In the plugin's place: kills every third run of it at a random one of its system calls. A DEL is spared where the ADD
+/// In the plugin's place: kills every third run of it at a random one of its system calls; the
+/// first thirty, of some eighty, only start the program. A DEL is spared where the ADD
 /// had not succeeded: containerd 2 forgets a sandbox whose ADD and DEL both fail and never asks again, so that only the
 /// sweep, a minute later, could find the record.
 const KILLER: &str = r#"#!/bin/sh
@@ -33,7 +34,7 @@ unlucky() {
 }
 perish() {
   echo "$CNI_COMMAND" >>/run/killed
-  exec strace -qq -f -o /dev/null -e trace=all -e inject=all:signal=KILL:when=$((random / 3 % 120 + 1)) "$real"
+  exec strace -qq -f -o /dev/null -e trace=all -e inject=all:signal=KILL:when=$((random / 3 % 60 + 30)) "$real"
 }
 case $CNI_COMMAND in
 ADD)

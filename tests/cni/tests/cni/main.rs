@@ -18,10 +18,12 @@ macro_rules! both {
         })*
     };
 }
+mod abandoned;
 mod add;
 mod crash;
 mod del;
 mod list;
 mod runtime;
 mod spine;
+mod state;
 mod status;

@@ -61,6 +61,19 @@ async fn i09_k08_what_cni_tells_of_a_pod_is_recorded_and_nothing_else(
     rig.nothing_left().await
 }
 
+async fn k14_one_request_id_stands_in_the_plugins_log_line_and_in_the_agents(
+    containerd: Containerd,
+) -> anyhow::Result<()> {
+    let (rig, agent) = Rig::chained(containerd).await?;
+    let id = rig.run(&Pod::named("prod", "web-0")).await?;
+    let request = rig.record(&id)?.request_id;
+    // The runtime passes the plugin's standard error on to its own.
+    let lines = |log: &str| log.lines().filter(|line| line.contains(request.as_str())).count();
+    assert!(lines(&rig.node.containerd_log()) > 0, "{}", rig.node.containerd_log());
+    assert!(lines(&agent.log()) > 0, "{}", agent.log());
+    rig.end(&id).await
+}
+
 async fn k06_an_opted_out_pod_is_recorded_as_unmanaged(containerd: Containerd) -> anyhow::Result<()> {
     let (rig, _agent) = Rig::chained(containerd).await?;
     let annotations = [("aether.io/managed".to_owned(), "false".to_owned())].into();
@@ -105,6 +118,7 @@ async fn i02_install_and_uninstall_give_flannels_bytes_back(containerd: Containe
 both!(
     i01_k03_s01_a_pod_through_flannels_chain_is_recorded_and_forgotten,
     i09_k08_what_cni_tells_of_a_pod_is_recorded_and_nothing_else,
+    k14_one_request_id_stands_in_the_plugins_log_line_and_in_the_agents,
     k06_an_opted_out_pod_is_recorded_as_unmanaged,
     k06_a_pod_of_the_nodes_network_makes_no_record,
     k05_the_next_sandbox_of_a_pod_replaces_the_record_and_the_late_del_of_the_old_one_spares_it,
