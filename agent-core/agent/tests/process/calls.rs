@@ -34,7 +34,12 @@ async fn channel(socket: &Path) -> Result<Channel, tonic::transport::Error> {
 pub(crate) struct Plugin(CniClient<Channel>);
 
 pub(crate) async fn plugin(node: &Node) -> Plugin {
-    Plugin(CniClient::new(channel(&node.run("cni.sock")).await.unwrap()))
+    try_plugin(node).await.unwrap()
+}
+
+/// For an agent that may be gone.
+pub(crate) async fn try_plugin(node: &Node) -> Result<Plugin, tonic::transport::Error> {
+    Ok(Plugin(CniClient::new(channel(&node.run("cni.sock")).await?)))
 }
 
 pub(crate) fn caller(started: &Stamp) -> Caller {
