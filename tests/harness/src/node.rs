@@ -180,9 +180,10 @@ impl Node {
         let log = self.dir.join("log").join(format!("{name}-{number}.log"));
         let file = File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
         // A session of its own: an interrupt at the terminal is for the test, which then ends all.
+        let [sh, waiter @ ..] = process::WAITER;
+        let inner = self.command(sh);
         let mut command = Command::new("setsid");
-        let inner = self.command(program);
-        command.arg(inner.get_program()).args(inner.get_args()).args(arguments);
+        command.arg(inner.get_program()).args(inner.get_args()).args(waiter).arg(program).args(arguments);
         command.env_clear().env("PATH", self.search_path()).current_dir("/");
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         Process::spawn(name, command, log)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output};
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 
 pub use rustix::process::Signal;
@@ -15,11 +15,15 @@ use crate::wait;
 /// Within which a started process must be seen, and a killed one be gone.
 const LIMIT: Duration = Duration::from_secs(10);
 
+/// What stands between `nsenter` and a process: a parent inside the node. `nsenter` itself stops when its child is
+/// stopped, and stopped it would not reap a killed child, without which the node's pid 1 cannot end.
+pub(crate) const WAITER: [&str; 4] = ["sh", "-c", "\"$@\" & wait $!", "waiter"];
+
 /// A long-running process inside a node. Dropping it kills it.
 #[derive(Debug)]
 pub struct Process {
     name: String,
-    /// `nsenter`, which waits for the process and passes its end on.
+    /// `nsenter`, which passes the waiter's end on.
     outer: Child,
     pid: Pid,
     pidfd: OwnedFd,
@@ -27,26 +31,23 @@ pub struct Process {
 }
 
 impl Process {
-    /// Runs `command`, which enters the node by `nsenter`, and finds the process behind it.
+    /// Runs `command`, which enters the node and ends with [`WAITER`], and finds the process behind it.
     pub(crate) fn spawn(name: &str, mut command: Command, log: PathBuf) -> anyhow::Result<Self> {
         let mut outer = command.spawn().with_context(|| format!("cannot run {command:?}"))?;
-        let entered = Path::new("/proc").join(outer.id().to_string());
-        let children = entered.join("task").join(outer.id().to_string()).join("children");
+        let nsenter = outer.id().to_string();
         let found = wait::until_blocking(&format!("{name} inside the node"), LIMIT, || {
-            if let Some(status) = outer.try_wait()? {
-                return Ok(Err(status));
+            if outer.try_wait()?.is_some() {
+                return Ok(None);
             }
-            let text = std::fs::read_to_string(&children)?;
-            let pid: i32 = text.split_whitespace().next().context("no child yet")?.parse()?;
-            // Until it has executed its program, the child still is a copy of nsenter.
-            if std::fs::read_link(format!("/proc/{pid}/exe"))? == std::fs::read_link(entered.join("exe"))? {
-                bail!("{pid} has not executed its program yet");
-            }
-            Ok(Ok(Pid::from_raw(pid).context("pid 0")?))
+            let waiter = child(&nsenter)?;
+            let process = child(&waiter)?;
+            // Until it has executed its program, the child still is a copy of its parent.
+            ensure!(command_line(&process)? != command_line(&waiter)?, "{process} has not begun yet");
+            Ok(Pid::from_raw(process.parse()?))
         });
         let pid = match found {
-            Ok(Ok(pid)) => pid,
-            Ok(Err(status)) => return Err(ended_at_once(name, status, &log)),
+            Ok(Some(pid)) => pid,
+            Ok(None) => return Err(ended_at_once(name, outer.wait()?, &log)),
             Err(error) => {
                 let _ = outer.kill();
                 let _ = outer.wait();
@@ -77,13 +78,6 @@ impl Process {
     /// Sends a signal. A process that has ended takes none, which is no error.
     pub fn signal(&self, signal: Signal) {
         let _ = pidfd_send_signal(&self.pidfd, signal);
-        // nsenter stops itself when its child is stopped, and must go on to see the child's end.
-        if (signal == Signal::CONT || signal == Signal::KILL)
-            && let Ok(outer) = i32::try_from(self.outer.id())
-            && let Some(outer) = Pid::from_raw(outer)
-        {
-            let _ = rustix::process::kill_process(outer, Signal::CONT);
-        }
     }
 
     /// Kills it and waits for its end.
@@ -98,17 +92,9 @@ impl Process {
         self.ended(limit)
     }
 
-    /// Waits for its end.
+    /// Waits for its end; death by a signal shows as the code 128 and the signal's number.
     pub fn ended(&mut self, limit: Duration) -> anyhow::Result<ExitStatus> {
-        let name = self.name.clone();
-        wait::until_blocking(&format!("the end of {name}"), limit, || {
-            // The stop that nsenter copies can come after our first SIGCONT.
-            if let Ok(outer) = i32::try_from(self.outer.id())
-                && let Some(outer) = Pid::from_raw(outer)
-                && !Path::new(&format!("/proc/{}/exe", self.pid())).exists()
-            {
-                let _ = rustix::process::kill_process(outer, Signal::CONT);
-            }
+        wait::until_blocking(&format!("the end of {}", self.name), limit, || {
             self.outer.try_wait()?.context("it still runs")
         })
     }
@@ -123,6 +109,17 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+fn child(pid: &str) -> anyhow::Result<String> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+    Ok(children.split_whitespace().next().with_context(|| format!("{pid} has no child yet"))?.to_owned())
+}
+
+fn command_line(pid: &str) -> anyhow::Result<Vec<u8>> {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline"))?;
+    ensure!(!line.is_empty(), "{pid} has ended");
+    Ok(line)
 }
 
 fn ended_at_once(name: &str, status: ExitStatus, log: &Path) -> anyhow::Error {

@@ -110,6 +110,10 @@ async fn a_killed_owner_leaves_nothing_of_a_node() -> anyhow::Result<()> {
     BufReader::new(owner.stdout.take().context("the owner's output")?).read_line(&mut line)?;
     let (pid, dir) = line.trim().split_once(' ').context("the owner said nothing")?;
     assert!(Path::new(dir).exists());
+    // A stopped process holds nothing up either.
+    let node = Node::find(Path::new(dir))?.context("the node is not there")?;
+    let sleeper = node.spawn("sleeper", "sleep", &["1000"])?;
+    sleeper.signal(Signal::STOP);
     owner.kill()?;
     owner.wait()?;
     gone(pid.parse()?, &PathBuf::from(dir)).await
