@@ -25,8 +25,7 @@ pub fn read(args: &str, runtime: Option<&RawValue>, prev: Option<&RawValue>, int
     let runtime: Keys<'_> = runtime.and_then(parse).unwrap_or_default();
     pod.annotations = annotations(&runtime);
     pod.host_ports = host_ports(&runtime);
-    pod.addresses =
-        prev.and_then(|raw| parse(raw)).map(|result| addresses(&result, interface)).unwrap_or_default();
+    pod.addresses = prev.and_then(parse).map(|result| addresses(&result, interface)).unwrap_or_default();
     pod
 }
 

@@ -1,5 +1,13 @@
 //! ADD against agents that behave and agents that do not (K03, K04, K06, K16).
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a helper fails its test by panicking"
+)]
+
 mod common;
 
 use std::collections::HashMap;
@@ -26,7 +34,7 @@ fn k03_the_pod_reaches_the_agent_and_the_result_leaves_as_it_came() {
     let prev = r#"{ "ips":[{"interface":1,"address":"10.244.1.2/24"}], "interfaces":[{"name":"cni0"},{"name":"eth0"}],
         "cniVersion":"0.3.1","unknown":{"n":12345678901234567890,"f":1.50,"s":"\u003c","é":null},"dns":{} }"#;
     let config = place
-        .config(json!({"runtimeConfig": {
+        .config(&json!({"runtimeConfig": {
             "io.kubernetes.cri.pod-annotations": {"a": "b"},
             "portMappings": [{"HostPort": 30080, "ContainerPort": 8080, "Protocol": "tcp", "HostIP": ""}],
         }}))
@@ -63,7 +71,7 @@ fn k07_an_add_carries_the_moment_its_process_began() {
     let place = Place::new();
     let agent = Agent::start(&place.socket(), Mood::Serving);
     let before = aether_durable::boot::now().unwrap();
-    place.add(json!({})).run().document();
+    place.add(&json!({})).run().document();
     let after = aether_durable::boot::now().unwrap();
     let caller = agent.added().caller.unwrap();
     assert_eq!(caller.boot_id, before.boot.as_str());
@@ -77,7 +85,7 @@ fn k01_a_result_of_the_oldest_shape_is_served() {
     let place = Place::new();
     let agent = Agent::start(&place.socket(), Mood::Serving);
     let prev = json!({"cniVersion": "0.1.0", "ip4": {"ip": "10.1.0.3/24", "gateway": "10.1.0.1"}, "dns": {}});
-    let mut config = place.config(json!({"prevResult": prev}));
+    let mut config = place.config(&json!({"prevResult": prev}));
     config.as_object_mut().unwrap().remove("cniVersion");
     assert_eq!(common::Plugin::new("ADD").stdin(config.to_string()).run().document(), prev);
     assert_eq!(agent.added().pod.unwrap().addresses, ["10.1.0.3/24"]);
@@ -91,7 +99,7 @@ fn k03_a_large_pod_passes() {
     let value = "v".repeat(1024 * 1024);
     let prev = json!({"cniVersion": "0.3.1", "x": "y".repeat(1024 * 1024)});
     let runtime = json!({"io.kubernetes.cri.pod-annotations": {"big": value}});
-    assert_eq!(place.add(json!({"prevResult": prev, "runtimeConfig": runtime})).run().document(), prev);
+    assert_eq!(place.add(&json!({"prevResult": prev, "runtimeConfig": runtime})).run().document(), prev);
     assert_eq!(agent.added().pod.unwrap().annotations["big"], value);
 }
 
@@ -99,27 +107,35 @@ fn k03_a_large_pod_passes() {
 #[test]
 fn k04_without_an_agent_an_add_fails_with_code_11_at_its_deadline() {
     let place = Place::new();
-    let ended = place.add(json!({"addDeadlineSeconds": 0.5})).run();
+    let ended = place.add(&json!({"addDeadlineSeconds": 0.5})).run();
     let error = ended.error(11);
     let details = error["details"].as_str().unwrap();
     assert!(details.contains(place.socket().to_str().unwrap()), "{details}");
     assert!(details.contains("0.5 s") && details.contains("No such file"), "{details}");
-    assert!(ended.took >= Duration::from_millis(400) && ended.took < Duration::from_secs(5), "{:?}", ended.took);
+    assert!(
+        ended.took >= Duration::from_millis(400) && ended.took < Duration::from_secs(5),
+        "{:?}",
+        ended.took
+    );
 }
 
 #[test]
 fn k04_the_default_deadline_is_five_seconds() {
     let place = Place::new();
-    let ended = place.add(json!({})).run();
+    let ended = place.add(&json!({})).run();
     ended.error(11);
-    assert!(ended.took >= Duration::from_millis(4500) && ended.took < Duration::from_secs(50), "{:?}", ended.took);
+    assert!(
+        ended.took >= Duration::from_millis(4500) && ended.took < Duration::from_secs(50),
+        "{:?}",
+        ended.took
+    );
 }
 
 /// bugs.md H1: up two seconds later.
 #[test]
 fn k04_h1_an_agent_that_comes_two_seconds_later_is_found() {
     let place = Place::new();
-    let running = place.add(json!({})).start();
+    let running = place.add(&json!({})).start();
     std::thread::sleep(Duration::from_secs(2));
     let agent = Agent::start(&place.socket(), Mood::Serving);
     running.wait().document();
@@ -131,7 +147,7 @@ fn k04_h1_an_agent_that_comes_two_seconds_later_is_found() {
 fn k04_h3_an_agent_that_never_answers_is_given_up_at_the_deadline() {
     let place = Place::new();
     let agent = Agent::start(&place.socket(), Mood::Silent);
-    let ended = place.add(json!({"addDeadlineSeconds": 0.5})).run();
+    let ended = place.add(&json!({"addDeadlineSeconds": 0.5})).run();
     let error = ended.error(11);
     assert!(error["details"].as_str().unwrap().contains("no answer in time"), "{error}");
     assert!(ended.took < Duration::from_secs(5), "{:?}", ended.took);
@@ -143,7 +159,7 @@ fn k04_a_listener_that_accepts_and_says_nothing_is_given_up_at_the_deadline() {
     let place = Place::new();
     // Nobody accepts: the connections lie in the queue.
     let _listener = std::os::unix::net::UnixListener::bind(place.socket()).unwrap();
-    let ended = place.add(json!({"addDeadlineSeconds": 0.5})).run();
+    let ended = place.add(&json!({"addDeadlineSeconds": 0.5})).run();
     ended.error(11);
     assert!(ended.took < Duration::from_secs(5), "{:?}", ended.took);
 }
@@ -156,7 +172,7 @@ fn k04_a_full_queue_is_waited_for() {
     net::bind(&listener, &net::SocketAddrUnix::new(place.socket()).unwrap()).unwrap();
     net::listen(&listener, 0).unwrap();
     let _queued = std::os::unix::net::UnixStream::connect(place.socket()).unwrap();
-    let running = place.add(json!({})).start();
+    let running = place.add(&json!({})).start();
     std::thread::sleep(Duration::from_millis(300));
     let agent = Agent::start(&place.socket(), Mood::Serving);
     running.wait().document();
@@ -167,14 +183,14 @@ fn k04_a_full_queue_is_waited_for() {
 fn k04_a_late_answer_is_an_answer() {
     let place = Place::new();
     let _agent = Agent::start(&place.socket(), Mood::Slow(Duration::from_secs(1)));
-    place.add(json!({})).run().document();
+    place.add(&json!({})).run().document();
 }
 
 #[test]
 fn k04_an_agent_that_does_not_serve_yet_is_asked_again() {
     let place = Place::new();
     let agent = Agent::start(&place.socket(), Mood::Refusing(Code::Unavailable));
-    let running = place.add(json!({})).start();
+    let running = place.add(&json!({})).start();
     eventually("a second attempt", || agent.asked().len() >= 2);
     agent.be(Mood::Serving);
     running.wait().document();
@@ -196,7 +212,7 @@ fn k04_an_agent_that_goes_in_the_middle_is_asked_again() {
     ] {
         let place = Place::new();
         let raw = Raw::start(&place.socket(), answer);
-        let running = place.add(json!({})).start();
+        let running = place.add(&json!({})).start();
         eventually(what, || raw.connections() >= 2);
         let agent = Agent::start(&place.socket(), Mood::Serving);
         running.wait().document();
@@ -208,7 +224,7 @@ fn k04_an_agent_that_goes_in_the_middle_is_asked_again() {
 fn k04_the_last_trouble_is_told() {
     let place = Place::new();
     let _raw = Raw::start(&place.socket(), after_settings(GOAWAY));
-    let error = place.add(json!({"addDeadlineSeconds": 0.3})).run().error(11);
+    let error = place.add(&json!({"addDeadlineSeconds": 0.3})).run().error(11);
     assert!(error["details"].as_str().unwrap().contains("ended without an answer"), "{error}");
 }
 
@@ -217,7 +233,7 @@ fn k04_the_last_trouble_is_told() {
 fn k04_an_answer_of_the_next_owner_counts() {
     let place = Place::new();
     let old = Agent::start(&place.socket(), Mood::Silent);
-    let running = place.add(json!({})).start();
+    let running = place.add(&json!({})).start();
     eventually("the old owner was asked", || !old.asked().is_empty());
     let new = Agent::start(&place.socket(), Mood::Serving);
     drop(old);
@@ -239,7 +255,7 @@ fn k16_each_refusal_has_its_code_and_is_not_repeated() {
     ] {
         agent.be(Mood::Refusing(status));
         let before = agent.asked().len();
-        let error = place.add(json!({})).run().error(code);
+        let error = place.add(&json!({})).run().error(code);
         assert!(error["details"].as_str().unwrap().contains("the test says so"), "{error}");
         assert_eq!(agent.asked().len(), before + 1, "{status:?}");
     }
@@ -253,7 +269,7 @@ fn k04_a_socket_path_that_is_none_is_waited_for_and_named() {
     std::fs::write(at("file"), b"").unwrap();
     std::os::unix::fs::symlink("nowhere", at("dangling")).unwrap();
     for name in ["directory", "file", "dangling", "missing/parent", "file/below"] {
-        let error = place.add(json!({"agentSocket": at(name), "addDeadlineSeconds": 0.1})).run().error(11);
+        let error = place.add(&json!({"agentSocket": at(name), "addDeadlineSeconds": 0.1})).run().error(11);
         assert!(error["details"].as_str().unwrap().contains(at(name).to_str().unwrap()), "{error}");
     }
 }
@@ -264,7 +280,7 @@ fn k04_a_link_to_the_socket_is_followed() {
     let _agent = Agent::start(&place.socket(), Mood::Serving);
     let link = place.dir.path().join("link");
     std::os::unix::fs::symlink(place.socket(), &link).unwrap();
-    place.add(json!({"agentSocket": link})).run().document();
+    place.add(&json!({"agentSocket": link})).run().document();
 }
 
 /// Who is not root cannot admit a pod, nor be told of one.
@@ -285,7 +301,7 @@ fn k04_o04_a_socket_of_another_user_is_not_spoken_to() {
     })
     .join()
     .unwrap();
-    let error = place.add(json!({"agentSocket": socket, "addDeadlineSeconds": 0.2})).run().error(11);
+    let error = place.add(&json!({"agentSocket": socket, "addDeadlineSeconds": 0.2})).run().error(11);
     assert!(error["details"].as_str().unwrap().contains("served by uid 65534"), "{error}");
     listener.set_nonblocking(true).unwrap();
     while let Ok((mut stream, _)) = listener.accept() {
@@ -302,7 +318,7 @@ fn k06_h6_ignored_namespaces_pass_without_an_agent() {
     let entry = json!({"releaseNamespace": "aether", "ignoredNamespaces": ["quiet"]});
     for namespace in ["kube-system", "aether", "quiet"] {
         let args = format!("IgnoreUnknown=1;K8S_POD_NAMESPACE={namespace};K8S_POD_NAME=x");
-        let ended = place.add(entry.clone()).env("CNI_ARGS", args).run();
+        let ended = place.add(&entry).env("CNI_ARGS", args).run();
         assert_eq!(ended.document(), json!({"cniVersion": "0.3.1", "dns": {}}));
         assert_eq!(ended.logged("outcome"), "ignored-namespace");
         assert!(ended.took < Duration::from_secs(5));
@@ -315,10 +331,10 @@ fn k06_an_opted_out_pod_is_sent_all_the_same() {
     let place = Place::new();
     let agent = Agent::start(&place.socket(), Mood::Serving);
     let annotations = json!({"io.kubernetes.cri.pod-annotations": {"aether.io/managed": "false"}});
-    place.add(json!({"runtimeConfig": annotations})).run().document();
+    place.add(&json!({"runtimeConfig": annotations})).run().document();
     assert_eq!(agent.added().managed(), Managed::OptedOut);
     agent.be(Mood::Refusing(Code::PermissionDenied));
-    place.add(json!({"runtimeConfig": annotations})).run().error(101);
+    place.add(&json!({"runtimeConfig": annotations})).run().error(101);
 }
 
 /// bugs.md G9: what an uninstall leaves is a harmless link of the chain.
@@ -326,7 +342,7 @@ fn k06_an_opted_out_pod_is_sent_all_the_same() {
 fn k06_g9_once_uninstalled_everything_passes_and_nothing_is_written() {
     let place = Place::new();
     place.uninstall();
-    let ended = place.add(json!({})).run();
+    let ended = place.add(&json!({})).run();
     assert_eq!(ended.document(), json!({"cniVersion": "0.3.1", "dns": {}}));
     assert_eq!(ended.logged("outcome"), "uninstalled");
     place.record(ID);
@@ -335,14 +351,14 @@ fn k06_g9_once_uninstalled_everything_passes_and_nothing_is_written() {
     }
     assert!(place.tombstones().is_empty());
     assert!(!place.deletes().exists());
-    place.add(json!({"prevResult": null})).run().error(7);
+    place.add(&json!({"prevResult": null})).run().error(7);
 }
 
 #[test]
 fn k06_an_add_that_waits_while_we_are_uninstalled_passes() {
     let place = Place::new();
     let agent = Agent::start(&place.socket(), Mood::Refusing(Code::Unavailable));
-    let running = place.add(json!({"addDeadlineSeconds": 1})).start();
+    let running = place.add(&json!({"addDeadlineSeconds": 1})).start();
     eventually("it waits", || !agent.asked().is_empty());
     place.uninstall();
     assert_eq!(running.wait().logged("outcome"), "uninstalled");
@@ -354,7 +370,7 @@ fn k16_h4_an_add_that_its_caller_cancels_is_seen_to_be_gone() {
     for signal in [rustix::process::Signal::KILL, rustix::process::Signal::TERM] {
         let place = Place::new();
         let agent = Agent::start(&place.socket(), Mood::Silent);
-        let running = place.add(json!({})).start();
+        let running = place.add(&json!({})).start();
         eventually("it was asked", || !agent.asked().is_empty());
         rustix::process::kill_process(rustix::process::Pid::from_child(&running.child), signal).unwrap();
         let ended = running.wait();
@@ -374,7 +390,9 @@ fn k16_a_hundred_at_once_are_each_answered() {
     let place = Place::new();
     let agent = Agent::start(&place.socket(), Mood::Slow(Duration::from_millis(50)));
     let running: Vec<_> = (0..100)
-        .map(|n| place.add(json!({"addDeadlineSeconds": 30})).env("CNI_CONTAINERID", format!("c{n}")).start())
+        .map(|n| {
+            place.add(&json!({"addDeadlineSeconds": 30})).env("CNI_CONTAINERID", format!("c{n}")).start()
+        })
         .collect();
     for running in running {
         running.wait().document();
@@ -397,7 +415,7 @@ fn k16_a_hundred_at_once_are_each_answered() {
 fn k06_a_pod_of_a_caller_that_is_no_kubelet_is_managed() {
     let place = Place::new();
     let agent = Agent::start(&place.socket(), Mood::Serving);
-    place.add(json!({})).env("CNI_ARGS", "IgnoreUnknown=1;K8S_POD_NAME=e1").run().document();
+    place.add(&json!({})).env("CNI_ARGS", "IgnoreUnknown=1;K8S_POD_NAME=e1").run().document();
     let request = agent.added();
     assert_eq!(request.managed(), Managed::Yes);
     let pod = request.pod.unwrap();

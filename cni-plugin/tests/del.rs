@@ -1,5 +1,13 @@
 //! DEL: never in the way of a pod's end, and nothing lost (K07; bugs.md G).
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a helper fails its test by panicking"
+)]
+
 mod common;
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -22,7 +30,7 @@ const BOUND: Duration = Duration::from_secs(10);
 fn tombstone(path: &std::path::Path) -> Tombstone {
     match parse(&std::fs::read(path).unwrap(), READER) {
         Parsed::Good(tombstone) => tombstone,
-        other => panic!("{path:?}: {other:?}"),
+        other => panic!("{}: {other:?}", path.display()),
     }
 }
 
@@ -89,7 +97,7 @@ fn k07_where_nobody_listens_and_no_record_stands_nothing_is_left() {
     std::os::unix::fs::symlink("nowhere", at("dangling")).unwrap();
     drop(std::os::unix::net::UnixListener::bind(at("stale")).unwrap());
     for socket in ["cni.sock", "directory", "dangling", "stale", "missing/parent"] {
-        let config = place.config(json!({"agentSocket": at(socket)})).to_string();
+        let config = place.config(&json!({"agentSocket": at(socket)})).to_string();
         let ended = quick(Plugin::new("DEL").stdin(config.clone()).run());
         assert_eq!(ended.logged("outcome"), "nothing-to-delete", "{socket}");
         assert!(place.tombstones().is_empty());
@@ -179,11 +187,13 @@ fn k07_g4_the_namespace_plays_no_part() {
 fn k07_g5_the_result_plays_no_part() {
     let place = Place::new();
     let agent = Agent::start(&place.socket(), Mood::Serving);
-    for prev in [json!(null), json!({}), json!({"ip4": {"ip": "10.0.0.1/8"}}), json!("x"), json!([1]), json!(7)] {
-        Plugin::new("DEL").stdin(place.config(json!({"prevResult": prev})).to_string()).run().silent();
+    for prev in
+        [json!(null), json!({}), json!({"ip4": {"ip": "10.0.0.1/8"}}), json!("x"), json!([1]), json!(7)]
+    {
+        Plugin::new("DEL").stdin(place.config(&json!({"prevResult": prev})).to_string()).run().silent();
     }
     for version in [json!("9.9.9"), json!(""), json!(7)] {
-        Plugin::new("DEL").stdin(place.config(json!({"cniVersion": version})).to_string()).run().silent();
+        Plugin::new("DEL").stdin(place.config(&json!({"cniVersion": version})).to_string()).run().silent();
     }
     assert_eq!(agent.asked().len(), 9);
 }
@@ -193,7 +203,7 @@ fn k07_g5_the_result_plays_no_part() {
 fn k07_g6_g7_a_del_can_be_repeated() {
     let place = Place::new();
     let agent = Agent::start(&place.socket(), Mood::Refusing(Code::PermissionDenied));
-    place.add(json!({})).run().error(101);
+    place.add(&json!({})).run().error(101);
     agent.be(Mood::Serving);
     for _ in 0..3 {
         place.del().run().silent();
@@ -239,7 +249,7 @@ fn k07_unreadable_stdin_is_no_obstacle() {
 fn k07_a_configuration_without_its_end_is_used() {
     let place = Place::new();
     let agent = Agent::start(&place.socket(), Mood::Serving);
-    let config = place.config(json!({})).to_string();
+    let config = place.config(&json!({})).to_string();
     let ended = quick(Plugin::new("DEL").stdin_of(Stdin::Open(config.into_bytes())).run());
     assert_eq!(ended.logged("outcome"), "deleted");
     assert_eq!(agent.asked().len(), 1);
@@ -250,7 +260,7 @@ fn k07_a_wrong_key_of_ours_keeps_its_default_and_the_others_count() {
     let place = Place::new();
     let agent = Agent::start(&place.socket(), Mood::Serving);
     let config = json!({"managed": 7, "ignoredNamespaces": {}, "addDeadlineSeconds": "x", "stateDir": 1});
-    Plugin::new("DEL").stdin(place.config(config).to_string()).run().silent();
+    Plugin::new("DEL").stdin(place.config(&config).to_string()).run().silent();
     assert_eq!(agent.asked().len(), 1);
 }
 
@@ -326,7 +336,7 @@ fn k07_a_read_only_state_directory_is_said_and_del_succeeds() {
     let place = Place::new();
     let _mounted = Mounted::tmpfs(&place.state(), "size=64k,mode=700");
     place.record(ID);
-    rustix::mount::mount_remount(&place.state(), rustix::mount::MountFlags::RDONLY, c"").unwrap();
+    rustix::mount::mount_remount(place.state(), rustix::mount::MountFlags::RDONLY, c"").unwrap();
     let ended = quick(place.del().run());
     assert_eq!(ended.logged("outcome"), "lost");
     assert!(ended.stderr.contains("Read-only file system"), "{}", ended.stderr);

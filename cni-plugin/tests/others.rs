@@ -1,5 +1,13 @@
 //! CHECK, GC and STATUS (K09, K10, K11, K15).
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a helper fails its test by panicking"
+)]
+
 mod common;
 
 use std::os::unix::fs::MetadataExt as _;
@@ -17,16 +25,18 @@ fn check(place: &Place) -> Plugin {
     place.call("CHECK").env("CNI_NETNS", "/proc/self/ns/net").env("CNI_IFNAME", "lo")
 }
 
-fn gc(place: &Place, keys: Value) -> Plugin {
+fn gc(place: &Place, keys: &Value) -> Plugin {
     let plugin = Plugin::new("GC").stdin(place.config(keys).to_string());
     // libcni sets none of them for a GC.
     ["CNI_CONTAINERID", "CNI_IFNAME", "CNI_NETNS", "CNI_ARGS"].into_iter().fold(plugin, Plugin::without)
 }
 
 fn status(place: &Place) -> Plugin {
-    let plugin = Plugin::new("STATUS").stdin(place.config(json!({"cniVersion": "1.1.0"})).to_string());
+    let plugin = Plugin::new("STATUS").stdin(place.config(&json!({"cniVersion": "1.1.0"})).to_string());
     // containerd sets them all, empty.
-    ["CNI_CONTAINERID", "CNI_IFNAME", "CNI_NETNS", "CNI_ARGS"].into_iter().fold(plugin, |it, name| it.env(name, ""))
+    ["CNI_CONTAINERID", "CNI_IFNAME", "CNI_NETNS", "CNI_ARGS"]
+        .into_iter()
+        .fold(plugin, |it, name| it.env(name, ""))
 }
 
 #[test]
@@ -146,13 +156,13 @@ fn k11_g14_a_gc_names_what_is_spared() {
     let place = Place::new();
     let agent = Agent::start(&place.socket(), Mood::Serving);
     let list = json!([{"containerID": "a", "ifname": "eth0"}]);
-    gc(&place, json!({})).run().silent();
-    gc(&place, json!({"cni.dev/valid-attachments": null})).run().silent();
+    gc(&place, &json!({})).run().silent();
+    gc(&place, &json!({"cni.dev/valid-attachments": null})).run().silent();
     assert_eq!(agent.asked(), [], "with no list nothing is deleted");
-    gc(&place, json!({"cni.dev/valid-attachments": []})).run().silent();
-    gc(&place, json!({"cni.dev/attachments": list})).run().silent();
-    gc(&place, json!({"cni.dev/valid-attachments": list})).run().silent();
-    gc(&place, json!({"cni.dev/valid-attachments": list, "cni.dev/attachments": list})).run().silent();
+    gc(&place, &json!({"cni.dev/valid-attachments": []})).run().silent();
+    gc(&place, &json!({"cni.dev/attachments": list})).run().silent();
+    gc(&place, &json!({"cni.dev/valid-attachments": list})).run().silent();
+    gc(&place, &json!({"cni.dev/valid-attachments": list, "cni.dev/attachments": list})).run().silent();
     let spared: Vec<usize> = agent
         .asked()
         .into_iter()
@@ -166,18 +176,18 @@ fn k11_g14_a_gc_names_what_is_spared() {
         })
         .collect();
     assert_eq!(spared, [0, 1, 1, 1]);
-    gc(&place, json!({"cni.dev/attachments": [{"containerID": 7}]})).run().error(7);
+    gc(&place, &json!({"cni.dev/attachments": [{"containerID": 7}]})).run().error(7);
     assert_eq!(agent.asked().len(), 4);
 }
 
 #[test]
 fn k11_without_an_agent_a_gc_succeeds() {
     let place = Place::new();
-    gc(&place, json!({"cni.dev/attachments": []})).run().silent();
+    gc(&place, &json!({"cni.dev/attachments": []})).run().silent();
     let agent = Agent::start(&place.socket(), Mood::Refusing(Code::Unavailable));
-    gc(&place, json!({"cni.dev/attachments": []})).run().silent();
+    gc(&place, &json!({"cni.dev/attachments": []})).run().silent();
     agent.be(Mood::Refusing(Code::Internal));
-    gc(&place, json!({"cni.dev/attachments": []})).run().error(100);
+    gc(&place, &json!({"cni.dev/attachments": []})).run().error(100);
 }
 
 /// bugs.md I7: an older agent.
@@ -187,6 +197,6 @@ fn k15_an_agent_that_does_not_know_a_call_is_no_error() {
     let _agent = Agent::start(&place.socket(), Mood::Refusing(Code::Unimplemented));
     check(&place).run().silent();
     check(&place).env("CNI_IFNAME", "eth-gone").run().error(102);
-    gc(&place, json!({"cni.dev/attachments": []})).run().silent();
+    gc(&place, &json!({"cni.dev/attachments": []})).run().silent();
     status(&place).run().silent();
 }

@@ -1,6 +1,15 @@
 //! A fault of the plugin is one document and an exit code (K02). Without a test harness, whose output would be in the
 //! way: the program runs itself, and the one inside panics.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a helper fails its test by panicking"
+)]
+
 use std::process::{Command, Output};
 use std::sync::Arc;
 

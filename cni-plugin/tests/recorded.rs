@@ -1,5 +1,13 @@
 //! Every recorded call of containerd 1.6 and podman 4.3 is served (fixtures/cni-calls).
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a helper fails its test by panicking"
+)]
+
 mod common;
 
 use common::agent::{Agent, Asked, Mood};
@@ -9,7 +17,8 @@ use serde_json::Value;
 #[test]
 fn k03_k07_every_recorded_call_is_answered_as_its_runtime_expects() {
     let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/cni-calls");
-    let mut calls: Vec<_> = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut calls: Vec<_> =
+        std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     calls.sort();
     let place = Place::new();
     let agent = Agent::start(&place.socket(), Mood::Serving);
@@ -24,9 +33,11 @@ fn k03_k07_every_recorded_call_is_answered_as_its_runtime_expects() {
             stdin["stateDir"] = place.state().to_str().into();
         }
         let plugin = Plugin::by_hand().stdin(stdin.to_string());
-        let plugin = call["env"].as_object().unwrap().iter().fold(plugin, |it, (name, value)| {
-            it.env(name, value.as_str().unwrap())
-        });
+        let plugin = call["env"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .fold(plugin, |it, (name, value)| it.env(name, value.as_str().unwrap()));
         let ended = plugin.run();
         match command {
             "ADD" => {
@@ -39,7 +50,11 @@ fn k03_k07_every_recorded_call_is_answered_as_its_runtime_expects() {
                 assert!(pod.addresses.iter().all(|address| address.starts_with("10.244.1.")), "{pod:?}");
                 assert_eq!((pod.addresses.len(), pod.name.is_empty()), (1, false), "{path:?}: {pod:?}");
                 let capable = stdin.get("runtimeConfig").is_some();
-                assert_eq!((pod.annotations.len(), pod.host_ports.len()), (capable.into(), capable.into()), "{path:?}");
+                assert_eq!(
+                    (pod.annotations.len(), pod.host_ports.len()),
+                    (capable.into(), capable.into()),
+                    "{path:?}"
+                );
                 adds += 1;
             }
             "DEL" => {

@@ -1,5 +1,13 @@
 //! One document or none, whatever happens (K01, K02, K14).
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a helper fails its test by panicking"
+)]
+
 mod common;
 
 use std::os::fd::OwnedFd;
@@ -42,7 +50,10 @@ fn k02_stdin_that_holds_no_configuration_is_one_error_of_code_6() {
             let ended = Plugin::new(command).stdin(bytes.clone()).run();
             let error = ended.error(6);
             assert_eq!(error["cniVersion"], "1.1.0", "{what}");
-            assert!(error["details"].as_str().unwrap().contains("standard input"), "{what} {command}: {error}");
+            assert!(
+                error["details"].as_str().unwrap().contains("standard input"),
+                "{what} {command}: {error}"
+            );
         }
     }
 }
@@ -52,7 +63,7 @@ fn k02_stdin_that_never_ends_is_given_up_in_time() {
     let place = Place::new();
     let mut running = Vec::new();
     for command in READERS {
-        for bytes in [Vec::new(), place.config(json!({})).to_string().into_bytes()] {
+        for bytes in [Vec::new(), place.config(&json!({})).to_string().into_bytes()] {
             running.push((command, Plugin::new(command).stdin_of(Stdin::Open(bytes)).start()));
         }
     }
@@ -78,11 +89,11 @@ fn k02_stdin_that_cannot_be_read_is_code_5() {
 fn k02_closed_descriptors_change_nothing_else() {
     let place = Place::new();
     let _agent = Agent::start(&place.socket(), Mood::Serving);
-    place.add(json!({})).closing("<&-").run().error(6);
-    place.add(json!({})).closing("2>&-").run().document();
-    let ended = place.add(json!({})).closing(">&-").run();
+    place.add(&json!({})).closing("<&-").run().error(6);
+    place.add(&json!({})).closing("2>&-").run().document();
+    let ended = place.add(&json!({})).closing(">&-").run();
     assert!(ended.status.success() && ended.stdout.is_empty(), "{ended:?}");
-    let ended = place.add(json!({"agentSocket": 7})).closing(">&- 2>&-").run();
+    let ended = place.add(&json!({"agentSocket": 7})).closing(">&- 2>&-").run();
     assert_eq!((ended.status.code(), ended.stdout.len()), (Some(1), 0));
     place.del().closing("<&- >&- 2>&-").run().silent();
 }
@@ -92,11 +103,11 @@ fn k02_a_reader_that_is_gone_kills_nobody() {
     let place = Place::new();
     let agent = Agent::start(&place.socket(), Mood::Serving);
     // The result of an ADD has nobody to go to: that is an error, and no signal.
-    let ended = place.add(json!({})).stdout_of(broken()).run();
+    let ended = place.add(&json!({})).stdout_of(broken()).run();
     assert_eq!(ended.status.code(), Some(1), "{ended:?}");
     assert_eq!(ended.logged("outcome"), "error-5");
-    place.add(json!({})).stderr_of(broken()).run().document();
-    let ended = place.add(json!({"agentSocket": 7})).stdout_of(broken()).stderr_of(broken()).run();
+    place.add(&json!({})).stderr_of(broken()).run().document();
+    let ended = place.add(&json!({"agentSocket": 7})).stdout_of(broken()).stderr_of(broken()).run();
     assert_eq!(ended.status.code(), Some(1), "{ended:?}");
     place.del().stdout_of(broken()).stderr_of(broken()).run().silent();
     drop(agent);
@@ -111,7 +122,7 @@ fn k02_a_full_stderr_is_not_waited_for() {
     rustix::io::write(&writer, &[b'x'; 4096]).unwrap();
     let place = Place::new();
     let _agent = Agent::start(&place.socket(), Mood::Serving);
-    let ended = place.add(json!({})).stderr_of(OwnedFd::from(writer)).run();
+    let ended = place.add(&json!({})).stderr_of(OwnedFd::from(writer)).run();
     ended.document();
     assert!(ended.took < Duration::from_secs(10), "{:?}", ended.took);
     drop(reader);
@@ -126,7 +137,7 @@ fn k02_k03_a_large_result_passes_a_small_non_blocking_pipe() {
     let place = Place::new();
     place.uninstall();
     let prev = json!({"cniVersion": "0.3.1", "x": "y".repeat(1024 * 1024)});
-    let running = place.add(json!({"prevResult": prev})).stdout_of(OwnedFd::from(writer)).start();
+    let running = place.add(&json!({"prevResult": prev})).stdout_of(OwnedFd::from(writer)).start();
     let reading = std::thread::spawn(move || {
         let mut bytes = Vec::new();
         std::io::Read::read_to_end(&mut reader, &mut bytes).map(|_| bytes)
@@ -141,7 +152,7 @@ fn k02_k03_a_large_result_passes_a_small_non_blocking_pipe() {
 fn k02_k14_logs_go_to_stderr_whatever_the_environment_says() {
     let place = Place::new();
     let _agent = Agent::start(&place.socket(), Mood::Serving);
-    let ended = place.add(json!({})).env("RUST_LOG", "trace").env("RUST_BACKTRACE", "full").run();
+    let ended = place.add(&json!({})).env("RUST_LOG", "trace").env("RUST_BACKTRACE", "full").run();
     assert_eq!(ended.document(), json!({"cniVersion": "0.3.1", "dns": {}}));
     assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
 }
@@ -150,18 +161,20 @@ fn k02_k14_logs_go_to_stderr_whatever_the_environment_says() {
 fn k14_the_request_id_joins_the_plugins_line_with_the_agents() {
     let place = Place::new();
     let agent = Agent::start(&place.socket(), Mood::Serving);
-    let ended = place.add(json!({})).run();
+    let ended = place.add(&json!({})).run();
     let caller = agent.added().caller.unwrap();
     assert_eq!(ended.logged("request"), caller.request_id);
     assert_eq!(caller.request_id.len(), 16);
-    for (name, value) in [("command", "ADD"), ("container", common::ID), ("ifname", "eth0"), ("pod", "prod/web-0")] {
+    for (name, value) in
+        [("command", "ADD"), ("container", common::ID), ("ifname", "eth0"), ("pod", "prod/web-0")]
+    {
         assert_eq!(ended.logged(name), value);
     }
     assert_eq!(ended.logged("agent"), place.socket().to_str().unwrap());
     assert_eq!(ended.logged("outcome"), "recorded");
     assert!(ended.logged("ms").parse::<u64>().is_ok());
     agent.be(Mood::Refusing(tonic::Code::Internal));
-    let ended = place.add(json!({})).run();
+    let ended = place.add(&json!({})).run();
     let details = ended.error(100)["details"].as_str().unwrap().to_owned();
     assert!(details.contains(&format!("(request {})", ended.logged("request"))), "{details}");
 }
@@ -170,8 +183,8 @@ fn k14_the_request_id_joins_the_plugins_line_with_the_agents() {
 fn k14_an_entry_can_ask_for_silence_about_what_went_well() {
     let place = Place::new();
     let _agent = Agent::start(&place.socket(), Mood::Serving);
-    assert_eq!(place.add(json!({"logLevel": "error"})).run().stderr, "");
-    let ended = place.add(json!({"logLevel": "error", "prevResult": null})).run();
+    assert_eq!(place.add(&json!({"logLevel": "error"})).run().stderr, "");
+    let ended = place.add(&json!({"logLevel": "error", "prevResult": null})).run();
     assert_eq!(ended.logged("outcome"), "error-7");
 }
 
@@ -208,9 +221,13 @@ fn k01_every_version_is_served_and_a_newer_one_is_told_which() {
     let _agent = Agent::start(&place.socket(), Mood::Serving);
     for version in ["", "0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"] {
         let shown = if version.is_empty() { "0.1.0" } else { version };
-        place.add(json!({"cniVersion": version})).run().document();
-        assert_eq!(place.add(json!({"cniVersion": version, "prevResult": null})).run().error(7)["cniVersion"], shown);
-        let versions = Plugin::new("VERSION").stdin(json!({"cniVersion": version}).to_string()).run().document();
+        place.add(&json!({"cniVersion": version})).run().document();
+        assert_eq!(
+            place.add(&json!({"cniVersion": version, "prevResult": null})).run().error(7)["cniVersion"],
+            shown
+        );
+        let versions =
+            Plugin::new("VERSION").stdin(json!({"cniVersion": version}).to_string()).run().document();
         assert_eq!(versions["cniVersion"], shown);
         assert_eq!(
             versions["supportedVersions"],
@@ -218,10 +235,14 @@ fn k01_every_version_is_served_and_a_newer_one_is_told_which() {
         );
     }
     for command in ["ADD", "CHECK", "GC", "STATUS"] {
-        let error =
-            Plugin::new(command).stdin(place.config(json!({"cniVersion": "1.2.0"})).to_string()).run().error(1);
+        let error = Plugin::new(command)
+            .stdin(place.config(&json!({"cniVersion": "1.2.0"})).to_string())
+            .run()
+            .error(1);
         assert_eq!(error["cniVersion"], "1.1.0");
-        assert!(error["details"].as_str().unwrap().contains("0.1.0, 0.2.0, 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0"));
+        assert!(
+            error["details"].as_str().unwrap().contains("0.1.0, 0.2.0, 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0")
+        );
     }
     let versions = Plugin::new("VERSION").stdin(r#"{"cniVersion":"9.9.9"}"#).run().document();
     assert_eq!(versions["cniVersion"], "1.1.0");
@@ -241,15 +262,17 @@ fn k02_a_wrong_key_of_ours_is_code_7_and_named() {
         ("name", json!(7)),
         ("cniVersion", json!(1)),
     ] {
-        let error = place.add(json!({key: value})).run().error(7);
+        let error = place.add(&json!({key: value})).run().error(7);
         assert!(error["details"].as_str().unwrap().contains(key), "{key}: {error}");
     }
 }
 
 #[test]
 fn k01_a_version_call_with_the_dummies_of_podman_is_served() {
-    let plugin = ["CNI_CONTAINERID", "CNI_ARGS"].into_iter().fold(Plugin::new("VERSION"), |it, name| it.env(name, ""));
-    let plugin = ["CNI_NETNS", "CNI_IFNAME", "CNI_PATH"].into_iter().fold(plugin, |it, name| it.env(name, "dummy"));
+    let plugin =
+        ["CNI_CONTAINERID", "CNI_ARGS"].into_iter().fold(Plugin::new("VERSION"), |it, name| it.env(name, ""));
+    let plugin =
+        ["CNI_NETNS", "CNI_IFNAME", "CNI_PATH"].into_iter().fold(plugin, |it, name| it.env(name, "dummy"));
     plugin.stdin(r#"{"cniVersion":"0.4.0"}"#).run().document();
 }
 

@@ -14,6 +14,12 @@ use aether_netns::{EnterError, Seen, has_interface, look};
 use rustix::mount::UnmountFlags;
 use rustix::thread::UnshareFlags;
 
+#[allow(unsafe_code, reason = "rustix marks unshare unsafe for its FILES flag, which is not used")]
+fn unshare() -> rustix::io::Result<()> {
+    // SAFETY: no file table is unshared.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }
+}
+
 /// A network namespace of its own, bound to a file; nothing of it is left after the drop.
 struct Namespace {
     dir: tempfile::TempDir,
@@ -26,13 +32,7 @@ impl Namespace {
         std::fs::write(&path, b"").unwrap();
         let target = path.clone();
         std::thread::spawn(move || {
-            // SAFETY: the thread is alone in the new namespace and ends at once; no file table is unshared.
-            #[allow(
-                unsafe_code,
-                reason = "rustix marks unshare unsafe for its FILES flag, which is not used"
-            )]
-            let unshared = unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) };
-            unshared.expect("cannot make a network namespace: run the tests as root");
+            unshare().expect("cannot make a network namespace: run the tests as root");
             let tid = rustix::thread::gettid().as_raw_nonzero();
             rustix::mount::mount_bind(format!("/proc/self/task/{tid}/ns/net"), &target)
                 .expect("cannot bind a namespace: run the tests as root");

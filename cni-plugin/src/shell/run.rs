@@ -100,7 +100,7 @@ pub(super) fn run(
     });
     ended.map(|_| ()).map_err(|mut failure| {
         // The runtime's event then leads to both logs (K14).
-        failure.details.push_str(&format!(" (request {})", session.id));
+        failure.details = format!("{} (request {})", failure.details, session.id);
         (version, failure)
     })
 }
@@ -136,7 +136,7 @@ impl Session {
         };
         let invocation = invocation.resolve(marker)?;
         match invocation.action {
-            Action::Version => Ok(Outcome::printed(reply::versions(*version), "ok")),
+            Action::Version => Ok(Outcome::printed(reply::versions(version), "ok")),
             Action::Add { prev, route: Route::Agent, request } => {
                 let word = self.add(&request)?;
                 Ok(Outcome::printed(prev.to_owned(), word))

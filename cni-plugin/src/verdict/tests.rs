@@ -104,7 +104,7 @@ fn k09_a_check_says_what_the_agent_knows() {
         let answer = check(call(), Err(trouble.clone())).map_err(|failure| failure.code);
         match &trouble {
             Trouble::Refused { code: Code::Unimplemented, .. } => {
-                assert_eq!(answer, Ok("agent-cannot-check"))
+                assert_eq!(answer, Ok("agent-cannot-check"));
             }
             Trouble::Refused { .. } if trouble.passes() == Again::No => assert!(answer.is_err(), "{trouble}"),
             _ => assert_eq!(answer, Err(code::TRY_AGAIN), "{trouble}"),

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use aether_api::cni::cni_server::{Cni, CniServer};
 use aether_api::cni::{
-    AddRequest, AddResponse, CheckRequest, CheckResponse, DelRequest, DelResponse, GcRequest, GcResponse, Known,
-    StatusRequest, StatusResponse,
+    AddRequest, AddResponse, CheckRequest, CheckResponse, DelRequest, DelResponse, GcRequest, GcResponse,
+    Known, StatusRequest, StatusResponse,
 };
 use tonic::{Request, Response, Status};
 
@@ -80,14 +80,16 @@ impl Cni for Service {
         self.serve(Asked::Gc(request.into_inner()), |_| GcResponse { removed: 0 }).await
     }
     async fn status(&self, request: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {
-        self.serve(Asked::Status(request.into_inner()), |_| StatusResponse { agent_version: "test".into() }).await
+        self.serve(Asked::Status(request.into_inner()), |_| StatusResponse { agent_version: "test".into() })
+            .await
     }
 }
 
 /// A connection that is counted while it is open.
 struct Counted {
     stream: tokio::net::UnixStream,
-    _open: Arc<()>,
+    #[expect(dead_code, reason = "it is counted")]
+    open: Arc<()>,
 }
 
 impl tokio::io::AsyncRead for Counted {
@@ -101,7 +103,11 @@ impl tokio::io::AsyncRead for Counted {
 }
 
 impl tokio::io::AsyncWrite for Counted {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
@@ -127,7 +133,8 @@ pub struct Agent {
 impl Agent {
     /// Listens on `socket`, by temporary name and rename.
     pub fn start(socket: &Path, mood: Mood) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let temporary = socket.with_extension("new");
         let listener = {
             let _inside = runtime.enter();
@@ -140,8 +147,8 @@ impl Agent {
         let incoming: Pin<Box<dyn futures_core::Stream<Item = _> + Send>> = Box::pin(async_stream::stream! {
             loop {
                 let stream = listener.accept().await.map(|(stream, _)| stream);
-                let _open = Arc::clone(&counter);
-                yield stream.map(|stream| Counted { stream, _open });
+                let open = Arc::clone(&counter);
+                yield stream.map(|stream| Counted { stream, open });
             }
         });
         let server = tonic::transport::Server::builder().add_service(CniServer::new(service.clone()));

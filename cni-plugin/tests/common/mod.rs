@@ -1,6 +1,5 @@
 //! Runs the real binary as a runtime does.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a helper fails its test by panicking")]
 #![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
 
 pub mod agent;
@@ -61,7 +60,7 @@ impl Place {
     }
 
     /// Our entry with `more`, in a list of 0.3.1.
-    pub fn config(&self, more: Value) -> Value {
+    pub fn config(&self, more: &Value) -> Value {
         let mut config = json!({
             "cniVersion": "0.3.1", "name": "cbr0", "type": "aether-cni",
             "agentSocket": self.socket(), "stateDir": self.state(),
@@ -72,8 +71,8 @@ impl Place {
         config
     }
 
-    pub fn add(&self, more: Value) -> Plugin {
-        let mut config = self.config(json!({"prevResult": {"cniVersion": "0.3.1", "dns": {}}}));
+    pub fn add(&self, more: &Value) -> Plugin {
+        let mut config = self.config(&json!({"prevResult": {"cniVersion": "0.3.1", "dns": {}}}));
         for (key, value) in more.as_object().unwrap() {
             config[key] = value.clone();
         }
@@ -81,11 +80,11 @@ impl Place {
     }
 
     pub fn del(&self) -> Plugin {
-        Plugin::new("DEL").stdin(self.config(json!({})).to_string())
+        Plugin::new("DEL").stdin(self.config(&json!({})).to_string())
     }
 
     pub fn call(&self, command: &str) -> Plugin {
-        Plugin::new(command).stdin(self.config(json!({"prevResult": {"cniVersion": "0.3.1"}})).to_string())
+        Plugin::new(command).stdin(self.config(&json!({"prevResult": {"cniVersion": "0.3.1"}})).to_string())
     }
 }
 
@@ -134,7 +133,7 @@ impl Plugin {
     }
 
     /// The same call of another build.
-    pub fn as_program(mut self, program: &Path) -> Self {
+    pub fn by_program(mut self, program: &Path) -> Self {
         let mut command = Command::new(program);
         command.env_clear().current_dir("/");
         for (name, value) in self.command.get_envs() {
@@ -210,19 +209,17 @@ impl Plugin {
         if bytes.is_some() {
             self.command.stdin(Stdio::piped());
         }
-        let mut child = self
-            .command
-            .stdout(self.stdout)
-            .stderr(self.stderr)
-            .spawn()
-            .unwrap_or_else(|error| panic!("cannot run {:?}: {error} (is it installed?)", self.command.get_program()));
-        let (hold, held) = std::sync::mpsc::channel::<()>();
+        let mut child =
+            self.command.stdout(self.stdout).stderr(self.stderr).spawn().unwrap_or_else(|error| {
+                panic!("cannot run {}: {error} (is it installed?)", self.command.get_program().display())
+            });
+        let (hold, released) = std::sync::mpsc::channel::<()>();
         if let (Some(bytes), Some(mut stdin)) = (bytes, child.stdin.take()) {
             std::thread::spawn(move || {
                 // A plugin that has read enough closes its end.
                 let _ = stdin.write_all(&bytes);
                 if open {
-                    let _ = held.recv();
+                    let _ = released.recv();
                 }
             });
         }
@@ -312,7 +309,8 @@ impl Ended {
     #[track_caller]
     pub fn any_error(&self) -> Value {
         assert_eq!(self.status.code(), Some(1), "{self:?}");
-        let value: Value = serde_json::from_slice(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"));
+        let value: Value =
+            serde_json::from_slice(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"));
         assert!(value["code"].as_u64().is_some_and(|code| code > 0), "{value}");
         let text = |key: &str| value[key].as_str().is_some_and(|text| !text.is_empty());
         assert!(text("cniVersion") && text("msg") && text("details"), "{value}");

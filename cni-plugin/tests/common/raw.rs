@@ -65,7 +65,7 @@ fn serve(mut stream: UnixStream, answer: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether a frame on stream 1 with END_STREAM is in `bytes`, which begin with the 24 bytes of the preface.
+/// Whether a frame on stream 1 with `END_STREAM` is in `bytes`, which begin with the 24 bytes of the preface.
 fn complete(bytes: &[u8]) -> bool {
     let mut rest = bytes.get(24..).unwrap_or_default();
     while let [a, b, c, kind, flags, _, _, _, stream, ..] = *rest {
