@@ -25,10 +25,12 @@ pub(crate) struct Handler<S> {
     handle: Handle,
 }
 
-/// A call that may be worked on. As long as it lives, the server is not drained.
+/// A call that may be worked on.
 struct Begun {
-    _call: TaskTrackerToken,
-    _place: OwnedSemaphorePermit,
+    /// Until the task stands that counts instead: as long as it lives, the server is not drained.
+    counted: TaskTrackerToken,
+    /// One of the places that bound the calls in flight.
+    place: OwnedSemaphorePermit,
 }
 
 /// A success: the answer, and the log's word for it.
@@ -42,7 +44,7 @@ impl<S: PodService> Handler<S> {
     fn begin(&self, command: Command) -> Result<Begun, NotBegun> {
         let shared = &self.handle.shared;
         // Counted before the question: a drain either sees this call or is seen by it.
-        let call = shared.tasks.token();
+        let counted = shared.tasks.token();
         if shared.draining.is_cancelled() {
             return Err(NotBegun::Draining);
         }
@@ -53,7 +55,7 @@ impl<S: PodService> Handler<S> {
             }
         };
         let place = Arc::clone(places).try_acquire_owned().map_err(|_| full)?;
-        Ok(Begun { _call: call, _place: place })
+        Ok(Begun { counted, place })
     }
 
     /// Works on a call. Cancel safety: `tonic` drops this future when the caller resets the call or leaves. Then
@@ -80,7 +82,7 @@ impl<S: PodService> Handler<S> {
                 calls.answered(&Answered { command, code, took });
             }
         };
-        let begun = match self.begin(command) {
+        let Begun { counted, place } = match self.begin(command) {
             Ok(begun) => begun,
             Err(error) => {
                 let status = Status::from(error);
@@ -92,10 +94,10 @@ impl<S: PodService> Handler<S> {
         let task = self.handle.shared.tasks.spawn(async move {
             let result = work.await;
             end(result.as_ref().map(|(_, outcome)| *outcome));
-            // Not before: whoever sees the server drained has every call's line in the log.
-            drop(begun);
+            drop(place);
             result
         });
+        drop(counted);
         let result = task.await.unwrap_or_else(|error| {
             tracing::error!(%error, command = command.name(), "the work on a call broke off");
             Err(status::broken())

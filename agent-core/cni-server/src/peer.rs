@@ -142,3 +142,39 @@ impl AsyncWrite for Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn k16_a_closed_connection_is_seen_before_any_task_of_the_server_runs() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let stream = Arc::new(ours);
+        let waiter = Waiter::new(Some(Peer { stream: Arc::downgrade(&stream) }));
+        assert_eq!(waiter.presence(), Presence::Here);
+        // Bytes that nobody has read yet are no reason to think that it left.
+        theirs.try_write(b"more").unwrap();
+        assert_eq!(waiter.presence(), Presence::Here);
+        drop(theirs);
+        assert_eq!(waiter.presence(), Presence::Gone);
+    }
+
+    #[tokio::test]
+    async fn k16_a_call_that_outlives_its_connection_does_not_hold_it_open() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let stream = Arc::new(ours);
+        let waiter = Waiter::new(Some(Peer { stream: Arc::downgrade(&stream) }));
+        drop(stream);
+        assert_eq!(waiter.presence(), Presence::Gone);
+    }
+
+    #[test]
+    fn k16_a_handler_that_is_dropped_says_that_nobody_waits() {
+        let gives_up = GivesUp(Waiter::new(None));
+        let waiter = Arc::clone(&gives_up.0);
+        assert_eq!(waiter.presence(), Presence::Here);
+        drop(gives_up);
+        assert_eq!(waiter.presence(), Presence::Gone);
+    }
+}

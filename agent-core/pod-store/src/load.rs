@@ -1,23 +1,20 @@
 //! Reading the records from the disk: at start, at takeover, and again (S02, S03).
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use aether_domain::key::Key;
 use aether_domain::paths::TEMP_PREFIX;
 use aether_domain::pods::table::{Dropped, Why};
-use aether_domain::pods::{Trouble, Unusable};
 use aether_domain::record::Record;
 use aether_durable::atomic::{self, WriteError};
 
 use crate::counts;
 use crate::files::{FOLDER_MODE, RECORDS, chain};
-use crate::folder::{self, Folder, ListError};
-use crate::quarantine;
+use crate::folder::{self, ListError};
+use crate::quarantine::{Hands, report_new};
 use crate::store::{Inner, Phase, Store, StoreError};
 use crate::tombstones::Applied;
 
@@ -52,15 +49,6 @@ pub struct Enabled {
     pub reloaded: Reloaded,
     /// What the tombstones did.
     pub tombstones: Applied,
-}
-
-/// Whether a read may also tidy up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Hands {
-    /// A standby's: it only looks (T03).
-    Off,
-    /// The owner's.
-    On,
 }
 
 impl Store {
@@ -132,63 +120,6 @@ impl Inner {
         Ok(difference(before, after))
     }
 
-    /// Says of each file that cannot be used what it is, and as the owner puts damaged ones aside.
-    pub(crate) fn tidy<T>(&self, directory: &Path, folder: &mut Folder<T>) -> Vec<Unusable> {
-        self.set_aside(directory, folder, Hands::On)
-    }
-
-    fn set_aside<T>(&self, directory: &Path, folder: &mut Folder<T>, hands: Hands) -> Vec<Unusable> {
-        let shown = |name: &OsStr| directory.join(name).to_string_lossy().into_owned();
-        let mut unusable = Vec::new();
-        for (name, format) in &folder.newer {
-            let reason = format!(
-                "it is of format {}, for readers from {} on; left in place for the newer agent that wrote it",
-                format.format, format.oldest_reader
-            );
-            unusable.push(Unusable { file: shown(name), kind: Trouble::Newer, reason });
-        }
-        for (name, why) in &folder.foreign {
-            let reason = format!("{why}; left in place");
-            unusable.push(Unusable { file: shown(name), kind: Trouble::Foreign, reason });
-        }
-        for (name, why) in &folder.damaged {
-            if hands == Hands::Off {
-                let reason = format!("it is damaged: {why}");
-                unusable.push(Unusable { file: shown(name), kind: Trouble::Damaged, reason });
-                continue;
-            }
-            match quarantine::put_aside(directory, name) {
-                Ok(aside) => {
-                    self.counters.quarantined.fetch_add(1, Ordering::Relaxed);
-                    tracing::error!(
-                        file = %shown(name), aside = %aside.to_string_lossy(), why,
-                        "a damaged file was put aside; look at it, and remove it when it is of no more use",
-                    );
-                    folder.quarantined.push(aside);
-                }
-                Err(error) => {
-                    let reason =
-                        format!("it is damaged: {why}; it could not be put aside: {}", chain(&error));
-                    unusable.push(Unusable { file: shown(name), kind: Trouble::Damaged, reason });
-                }
-            }
-        }
-        let mut quarantined = std::mem::take(&mut folder.quarantined);
-        if hands == Hands::On {
-            match quarantine::keep_newest(directory, quarantined.clone()) {
-                Ok(kept) => quarantined = kept,
-                Err(error) => tracing::warn!(error = %chain(&error), "old damaged files stay"),
-            }
-        }
-        unusable.extend(quarantined.iter().map(|name| Unusable {
-            file: shown(name),
-            kind: Trouble::Damaged,
-            reason: "it was damaged and is put aside".to_owned(),
-        }));
-        unusable.sort();
-        unusable
-    }
-
     fn drop_files(&self, dropped: &[Dropped]) {
         if dropped.is_empty() {
             return;
@@ -203,13 +134,6 @@ impl Inner {
         if let Err(error) = self.remove_records(dropped.iter().map(|dropped| &dropped.record.key)) {
             tracing::warn!(error = %chain(&error), "dropped records stay on the disk until the next start");
         }
-    }
-}
-
-/// Logs what cannot be used once, not at every look.
-pub(crate) fn report_new(before: &[Unusable], now: &[Unusable]) {
-    for Unusable { file, reason, .. } in now.iter().filter(|unusable| !before.contains(unusable)) {
-        tracing::warn!(file, reason, "a file in the state directory cannot be used");
     }
 }
 

@@ -3,10 +3,16 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aether_domain::limits::QUARANTINE_KEPT;
+use aether_domain::pods::{Trouble, Unusable};
 use aether_durable::atomic::{self, WriteError};
+
+use crate::files::chain;
+use crate::folder::Folder;
+use crate::store::Inner;
 
 /// Stands before the time, in milliseconds since 1970.
 const MARK: &[u8] = b".corrupt-";
@@ -50,6 +56,82 @@ pub(crate) fn keep_newest(directory: &Path, mut names: Vec<OsString>) -> Result<
         atomic::remove_all(directory, &old)?;
     }
     Ok(names)
+}
+
+/// Whether a read may also tidy up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hands {
+    /// A standby's: it only looks (T03).
+    Off,
+    /// The owner's.
+    On,
+}
+
+impl Inner {
+    /// Says of each file that cannot be used what it is, and as the owner puts damaged ones aside.
+    pub(crate) fn set_aside<T>(
+        &self,
+        directory: &Path,
+        folder: &mut Folder<T>,
+        hands: Hands,
+    ) -> Vec<Unusable> {
+        let shown = |name: &OsStr| directory.join(name).to_string_lossy().into_owned();
+        let mut unusable = Vec::new();
+        for (name, format) in &folder.newer {
+            let reason = format!(
+                "it is of format {}, for readers from {} on; left in place for the newer agent that wrote it",
+                format.format, format.oldest_reader
+            );
+            unusable.push(Unusable { file: shown(name), kind: Trouble::Newer, reason });
+        }
+        for (name, why) in &folder.foreign {
+            let reason = format!("{why}; left in place");
+            unusable.push(Unusable { file: shown(name), kind: Trouble::Foreign, reason });
+        }
+        for (name, why) in &folder.damaged {
+            if hands == Hands::Off {
+                let reason = format!("it is damaged: {why}");
+                unusable.push(Unusable { file: shown(name), kind: Trouble::Damaged, reason });
+                continue;
+            }
+            match put_aside(directory, name) {
+                Ok(aside) => {
+                    self.counters.quarantined.fetch_add(1, Ordering::Relaxed);
+                    tracing::error!(
+                        file = %shown(name), aside = %aside.to_string_lossy(), why,
+                        "a damaged file was put aside; look at it, and remove it when it is of no more use",
+                    );
+                    folder.quarantined.push(aside);
+                }
+                Err(error) => {
+                    let reason =
+                        format!("it is damaged: {why}; it could not be put aside: {}", chain(&error));
+                    unusable.push(Unusable { file: shown(name), kind: Trouble::Damaged, reason });
+                }
+            }
+        }
+        let mut quarantined = std::mem::take(&mut folder.quarantined);
+        if hands == Hands::On {
+            match keep_newest(directory, quarantined.clone()) {
+                Ok(kept) => quarantined = kept,
+                Err(error) => tracing::warn!(error = %chain(&error), "old damaged files stay"),
+            }
+        }
+        unusable.extend(quarantined.iter().map(|name| Unusable {
+            file: shown(name),
+            kind: Trouble::Damaged,
+            reason: "it was damaged and is put aside".to_owned(),
+        }));
+        unusable.sort();
+        unusable
+    }
+}
+
+/// Logs what cannot be used once, not at every look.
+pub(crate) fn report_new(before: &[Unusable], now: &[Unusable]) {
+    for Unusable { file, reason, .. } in now.iter().filter(|unusable| !before.contains(unusable)) {
+        tracing::warn!(file, reason, "a file in the state directory cannot be used");
+    }
 }
 
 #[cfg(test)]

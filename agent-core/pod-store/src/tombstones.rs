@@ -15,7 +15,7 @@ use aether_durable::boot;
 use crate::counts;
 use crate::files::TOMBSTONES;
 use crate::folder::{self, ListError};
-use crate::load::report_new;
+use crate::quarantine::{Hands, report_new};
 use crate::store::{Inner, Phase, Store, StoreError};
 
 /// How many tombstones one job applies: two flushes for all of them, and no key waits long.
@@ -73,7 +73,7 @@ impl Store {
 impl Inner {
     fn read_tombstones(&self) -> Result<(Vec<(OsString, Tombstone)>, usize), ListError> {
         let mut folder = folder::read(&self.deletes, &TOMBSTONES)?;
-        let unusable = self.tidy(&self.deletes, &mut folder);
+        let unusable = self.set_aside(&self.deletes, &mut folder, Hands::On);
         let count = unusable.len();
         let mut state = self.state();
         report_new(&state.unusable_tombstones, &unusable);

@@ -176,8 +176,11 @@ async fn k11_gc_of_many_records_takes_several_batches() {
 async fn k16_an_add_whose_caller_is_gone_in_its_turn_is_not_recorded() {
     let ground = Ground::new();
     let store = ground.owner().await;
+    let touched = || ground.pods().metadata().unwrap().modified().unwrap();
+    let before = touched();
     let gone = store.add(record("a", 10), Leaves::after(0)).await;
     assert!(matches!(gone, Err(AddError::CallerGone { .. })), "{gone:?}");
+    assert_eq!(touched(), before, "it was written and taken back");
     assert!(names(&ground.pods()).is_empty());
     assert_eq!(store.records(), []);
     assert_eq!(ground.heard.take(), []);
@@ -205,6 +208,44 @@ async fn k16_an_undo_puts_back_what_another_call_recorded() {
     // The sandbox that a call would have replaced stays when the call is undone.
     assert!(store.add(record_of("b", "a", 30), Leaves::after(1)).await.is_err());
     assert_eq!(on_disk(&ground.state_dir).await, [record("a", 10)]);
+}
+
+/// A caller in whose first look, which comes between decision and write, another ADD is served.
+struct Meanwhile {
+    store: aether_pod_store::Store,
+    other: Mutex<Option<Record>>,
+    runtime: tokio::runtime::Handle,
+}
+
+impl Caller for Meanwhile {
+    fn presence(&self) -> Presence {
+        if let Some(other) = self.other.lock().unwrap().take() {
+            self.runtime.block_on(add(&self.store, other)).unwrap();
+        }
+        Presence::Here
+    }
+}
+
+#[tokio::test]
+async fn k05_of_two_sandboxes_that_are_added_at_once_the_later_one_stays_whichever_is_written_first() {
+    for (first, second) in [(10, 20), (20, 10)] {
+        let ground = Ground::new();
+        let store = ground.owner().await;
+        let of = |started: u64| record_of(&format!("c{started}"), "web", started);
+        let caller = Meanwhile {
+            store: store.clone(),
+            other: Mutex::new(Some(of(second))),
+            runtime: tokio::runtime::Handle::current(),
+        };
+        let added = store.add(of(first), Arc::new(caller)).await;
+        match first {
+            20 => assert_eq!(added.unwrap(), Added::Replaced(vec![key("c10")])),
+            _ => assert!(matches!(added, Err(AddError::Refused(Refusal::Superseded { .. }))), "{added:?}"),
+        }
+        assert_eq!(store.records(), [of(20)]);
+        assert_eq!(on_disk(&ground.state_dir).await, [of(20)]);
+        assert_eq!(names(&ground.pods()), ["c20+eth0.json"]);
+    }
 }
 
 /// A caller that says when it was looked at, and lets the look wait.

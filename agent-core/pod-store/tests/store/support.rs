@@ -54,12 +54,14 @@ impl Ground {
         self.pods().join(key(container).file_stem() + ".json")
     }
 
-    /// Writes a tombstone as the plugin does, less its care.
+    /// Writes a tombstone as the plugin does.
     pub(crate) fn tombstone(&self, container: &str, started: Stamp) -> PathBuf {
         let tombstone = tombstone(container, started);
         std::fs::create_dir_all(self.deletes()).unwrap();
         let path = self.deletes().join(tombstone.file_name());
-        std::fs::write(&path, serde_json::to_vec(&tombstone).unwrap()).unwrap();
+        let bytes = serde_json::to_vec(&tombstone).unwrap();
+        aether_durable::atomic::replace(&path, &bytes, &aether_durable::Attributes::with_mode(0o600))
+            .unwrap();
         path
     }
 }
