@@ -88,8 +88,18 @@ struct Kind {
 }
 
 /// Every type that this version knows, of both directions.
-const KNOWN: [&str; 9] =
-    ["hello", "complete", "incomplete", "ready", "greeting", "chosen", "notChosen", "leaving", "yours"];
+const KNOWN: [&str; 10] = [
+    "hello",
+    "complete",
+    "incomplete",
+    "ready",
+    "locked",
+    "greeting",
+    "chosen",
+    "notChosen",
+    "leaving",
+    "yours",
+];
 
 #[cfg(test)]
 mod tests;

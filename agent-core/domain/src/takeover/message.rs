@@ -26,6 +26,8 @@ pub enum ToOwner {
     Incomplete,
     /// It answers "ready?": it is complete and waits for the lock.
     Ready,
+    /// It has the lock. An owner that hears this has lost its own: the lock file was removed by hand (T01).
+    Locked,
 }
 
 /// What the owner says to a standby.

@@ -101,12 +101,14 @@ impl Machine {
                 self.choose();
             }
             (ToOwner::Ready, Some(_)) => self.ready_from(peer),
+            // Whoever has the lock on the file that the path names is the owner: have I lost mine (T01)?
+            (ToOwner::Locked, Some(_)) => self.look_around(),
             // Not a word before the hello, and only one.
             (ToOwner::Hello(_), Some(_)) => {
                 self.put(Effect::Drop { peer });
                 self.standby_gone(peer);
             }
-            (ToOwner::Complete | ToOwner::Incomplete | ToOwner::Ready, None) => {
+            (ToOwner::Complete | ToOwner::Incomplete | ToOwner::Ready | ToOwner::Locked, None) => {
                 self.put(Effect::Drop { peer });
             }
         }
@@ -134,7 +136,6 @@ impl Machine {
         self.note(Note::Greeted { standby: name.clone() });
         owner_peers(&mut self.phase, peer, Attached { name, started, role, version, told: Told::Incomplete });
         self.greet(peer);
-        // Whoever has the lock on the file that the path names is the owner: have I lost mine (T01)?
         if role == Role::Heir {
             self.look_around();
         }

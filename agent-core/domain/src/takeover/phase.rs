@@ -188,7 +188,8 @@ pub enum Stage {
         /// How long a greeting is waited for.
         until: Moment,
     },
-    /// An owner without the lock has greeted: waits until it has drained and ended (T01).
+    /// The owner's connection still stands. It is dying, or the lock file was removed by hand and it lives: waits until it has
+    /// drained and ended (T01).
     Yielding {
         /// The attachment to it.
         attach: Attach,

@@ -13,13 +13,18 @@ impl Machine {
         match &mut self.phase {
             Phase::Starting => self.take_node(Came::Lone, None, self.now, Said::Nothing),
             Phase::Standby(standby) => {
-                let held = standby.held.take();
-                let since = standby.since;
+                let (link, held, since) = (standby.link, standby.held.take(), standby.since);
                 let said = if standby.yours { Said::Yours } else { Said::Nothing };
-                if let Link::Calling { attach, .. } | Link::Greeted { attach } = standby.link {
-                    self.put(Effect::Detach { attach });
+                match (link, said) {
+                    // The owner's connection still stands and it has not said that it ends. One that dies closes it in a
+                    // moment; one that lives has lost its lock to us, and is waited for (T01).
+                    (Link::Greeted { attach }, Said::Nothing) => self.yield_to(attach, held, since),
+                    (Link::Calling { attach, .. } | Link::Greeted { attach }, _) => {
+                        self.put(Effect::Detach { attach });
+                        self.take_node(Came::Heir, held, since, said);
+                    }
+                    (Link::Apart { .. }, _) => self.take_node(Came::Heir, held, since, said),
                 }
-                self.take_node(Came::Heir, held, since, said);
             }
             // A late answer of the thread in flock; the shell keeps that lock beside the one it has.
             Phase::New | Phase::Taking(_) | Phase::Owner(_) | Phase::Ended => {}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::effect::{Effect, Reason};
 use super::event::{Changes, Lock, Path, Sight};
 use super::machine::Machine;
-use super::message::Role;
+use super::message::{Role, ToOwner};
 use super::moment::{Attach, Look, Moment};
 use super::note::Note;
 use super::phase::{Called, Came, Held, Owner, Phase, Stage, Taking, Waited};
@@ -19,21 +19,25 @@ const FIRST: [Socket; 2] = [Socket::Cni, Socket::Handover];
 
 impl Machine {
     pub(super) fn take_node(&mut self, came: Came, held: Option<Held>, since: Moment, said: Said) {
+        let look = self.look();
+        self.locked(came, held, since, said, Stage::Looking { look });
+    }
+
+    /// The lock, while the owner's connection still stands.
+    pub(super) fn yield_to(&mut self, owner: Attach, held: Option<Held>, since: Moment) {
+        self.put(Effect::ToOwner { attach: owner, message: ToOwner::Locked });
+        let again = self.now.after(LOCK_CHECK);
+        self.locked(Came::Heir, held, since, Said::Nothing, Stage::Yielding { attach: owner, again });
+    }
+
+    fn locked(&mut self, came: Came, held: Option<Held>, since: Moment, said: Said, stage: Stage) {
         self.report = Report { locked: self.now, yours: said == Said::Yours, ..Report::default() };
         self.note(Note::Locked);
         if came == Came::Heir {
             self.done(Step::Lock, since);
         }
-        let look = self.look();
-        let stage = Stage::Looking { look };
-        self.phase = Phase::Taking(Taking {
-            held,
-            stage,
-            stage_since: self.now,
-            waited: None,
-            came,
-            called: Called::No,
-        });
+        let (stage_since, waited, called) = (self.now, None, Called::No);
+        self.phase = Phase::Taking(Taking { held, stage, stage_since, waited, came, called });
     }
 
     pub(super) fn seen(&mut self, look: Look, sight: &Sight) {
@@ -152,6 +156,9 @@ impl Machine {
     }
 
     pub(super) fn heir_greeted(&mut self, attach: Attach) {
+        if !matches!(&self.phase, Phase::Taking(Taking { stage: Stage::Calling { .. }, .. })) {
+            return;
+        }
         let again = self.now.after(LOCK_CHECK);
         self.stage(Stage::Yielding { attach, again });
         if let Some(waited) = self.say_waiting() {

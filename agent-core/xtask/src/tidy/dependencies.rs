@@ -28,7 +28,7 @@ impl Layer {
     }
 }
 
-const LAYERS: [(&str, Layer); 18] = [
+const LAYERS: [(&str, Layer); 20] = [
     ("aether-domain", Layer::Pure),
     ("aether-conflist", Layer::Pure),
     ("aether-durable", Layer::Foundation),
@@ -38,6 +38,7 @@ const LAYERS: [(&str, Layer); 18] = [
     ("aether-pod-store", Layer::Adapter),
     ("aether-chain-watch", Layer::Adapter),
     ("aether-telemetry", Layer::Adapter),
+    ("aether-module-host", Layer::Adapter),
     ("aether-agent", Layer::Assembly),
     ("aetherctl", Layer::Assembly),
     ("aether-cni", Layer::Assembly),
@@ -46,6 +47,7 @@ const LAYERS: [(&str, Layer); 18] = [
     ("aether-test-cni", Layer::Tooling),
     ("aether-test-libcni", Layer::Tooling),
     ("aether-benches", Layer::Tooling),
+    ("aether-sim", Layer::Tooling),
     ("xtask", Layer::Tooling),
 ];
 

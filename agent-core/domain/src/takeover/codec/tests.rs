@@ -13,6 +13,7 @@ fn to_owner() -> impl Strategy<Value = ToOwner> {
         Just(ToOwner::Complete),
         Just(ToOwner::Incomplete),
         Just(ToOwner::Ready),
+        Just(ToOwner::Locked),
     ]
 }
 

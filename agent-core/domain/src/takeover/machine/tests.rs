@@ -36,8 +36,9 @@ impl Rig {
     }
 
     fn hear(&mut self, event: Event) -> &mut Self {
-        let effects = self.machine.handle(self.now, event.clone());
-        self.watch.see(&event, &effects, &self.machine).unwrap();
+        let heard = event.clone();
+        let effects = self.machine.handle(self.now, event);
+        self.watch.see(&heard, &effects, &self.machine).unwrap();
         self.effects.extend(effects);
         self
     }
