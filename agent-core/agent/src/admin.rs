@@ -76,8 +76,7 @@ impl Admin for Service {
             level.change(&directives).map_err(|error| Status::invalid_argument(chain(&error)))?;
             tracing::info!(directives, "the log level was changed by the admin socket");
         }
-        let directives = level.current().map_err(|error| Status::internal(chain(&error)))?;
-        Ok(Response::new(LogLevelResponse { directives }))
+        Ok(Response::new(LogLevelResponse { directives: level.current() }))
     }
 }
 

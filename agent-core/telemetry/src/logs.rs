@@ -1,6 +1,7 @@
 //! Structured logs on standard error.
 
 use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -60,17 +61,24 @@ pub enum LogError {
 #[derive(Debug, Clone)]
 pub struct Level {
     handle: reload::Handle<EnvFilter, Registry>,
+    given: Arc<Mutex<String>>,
 }
+
+/// What the libraries below the sockets say of each frame is of no use to whoever asks for `debug`. Directives that name
+/// one of them come later, and so win.
+const QUIET: &str = "h2=info,hyper=info,hyper_util=info,tonic=info,tower=info";
 
 impl Level {
     /// Takes a level (`debug`) or directives (`info,aether_pod_store=debug`) into use.
     pub fn change(&self, directives: &str) -> Result<(), LogError> {
-        self.handle.reload(filter(directives)?).map_err(LogError::Gone)
+        self.handle.reload(filter(directives)?).map_err(LogError::Gone)?;
+        directives.clone_into(&mut self.given.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(())
     }
 
-    /// The directives in use.
-    pub fn current(&self) -> Result<String, LogError> {
-        self.handle.with_current(ToString::to_string).map_err(LogError::Gone)
+    /// The directives in use, as they were given.
+    pub fn current(&self) -> String {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -99,12 +107,15 @@ where
         }
         Format::Plain => lines.with_ansi(false).boxed(),
     };
-    Ok((Registry::default().with(layer).with(lines), Level { handle }))
+    Ok((
+        Registry::default().with(layer).with(lines),
+        Level { handle, given: Arc::new(Mutex::new(directives.to_owned())) },
+    ))
 }
 
 fn filter(directives: &str) -> Result<EnvFilter, LogError> {
     let refused = |source| LogError::Level { value: directives.to_owned(), source };
-    EnvFilter::builder().parse(directives).map_err(refused)
+    EnvFilter::builder().parse(format!("{QUIET},{directives}")).map_err(refused)
 }
 
 #[cfg(test)]

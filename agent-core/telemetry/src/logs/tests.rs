@@ -47,11 +47,15 @@ fn o01_the_level_changes_while_the_process_runs() {
         tracing::debug!("before");
         level.change("debug").unwrap();
         tracing::debug!("after");
-        assert_eq!(level.current().unwrap(), "debug");
+        assert_eq!(level.current(), "debug");
         level.change("nonsense=nonsense").unwrap_err();
         tracing::debug!("still");
+        tracing::debug!(target: "h2::codec", "a frame");
+        level.change("debug,h2=debug").unwrap();
+        tracing::debug!(target: "h2::codec", "a wanted frame");
     });
     let text = lines.text();
+    assert!(!text.contains("a frame") && text.contains("a wanted frame"), "{text}");
     assert!(!text.contains("before") && text.contains("after") && text.contains("still"), "{text}");
 }
 
