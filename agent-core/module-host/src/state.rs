@@ -1,0 +1,121 @@
+//! What one instance carries: its grant, its limits, and what it staged in the current call.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use wasmtime::ResourceLimiter;
+
+use crate::action::{Action, Ownership, Staged};
+use crate::bindings::aether::base::types::Refusal;
+use crate::grant::Grant;
+use crate::limits::{EVENTS_PER_MINUTE, Limits};
+use crate::manifest::Name;
+use crate::ports::Ports;
+use crate::rate::Rate;
+use crate::series::Series;
+
+/// What outlives an instance: one of these per module, whatever version runs.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) name: Name,
+    pub(crate) began: Instant,
+    pub(crate) talk: Mutex<Talk>,
+}
+
+/// What a module says, bounded.
+#[derive(Debug)]
+pub(crate) struct Talk {
+    pub(crate) lines: Rate,
+    pub(crate) events: Rate,
+    pub(crate) series: Series,
+}
+
+impl Shared {
+    pub(crate) fn new(name: Name, began: Instant, limits: &Limits) -> Arc<Self> {
+        let talk = Talk {
+            lines: Rate::new(limits.log_lines_per_minute),
+            events: Rate::new(EVENTS_PER_MINUTE),
+            series: Series::default(),
+        };
+        Arc::new(Self { name, began, talk: Mutex::new(talk) })
+    }
+
+    /// The host's clock.
+    pub(crate) fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    pub(crate) fn talk<R>(&self, with: impl FnOnce(&mut Talk) -> R) -> R {
+        // Counters: whatever a panicking holder left is as good as any.
+        with(&mut self.talk.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The data of one store.
+pub(crate) struct State {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) grant: Arc<Grant>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) ports: Arc<dyn Ports>,
+    pub(crate) ownership: Ownership,
+    pub(crate) staged: Vec<Staged>,
+    pub(crate) tickets: u64,
+    /// The largest linear memory so far, in bytes.
+    pub(crate) peak: usize,
+    /// The growth that was refused last, in words.
+    pub(crate) refused_growth: Option<String>,
+    /// The last line at level error: a panic's message, where the module has the SDK's hook.
+    pub(crate) last_error: Option<String>,
+}
+
+impl State {
+    /// Checks and stages an action; the ticket names it.
+    pub(crate) fn stage(&mut self, action: Action) -> Result<u64, Refusal> {
+        let generation = self.ownership.generation().ok_or(Refusal::Standby)?;
+        action.covered(&self.grant).map_err(Refusal::NotGranted)?;
+        if self.staged.len() >= self.limits.actions {
+            return Err(Refusal::OverQuota);
+        }
+        if let Action::ReplaceList { name, expect, bytes } = &action {
+            crate::splice::check(&self.ports.conflist(), name, expect, bytes)
+                .map_err(|refused| Refusal::Invalid(refused.to_string()))?;
+        }
+        self.tickets = self.tickets.saturating_add(1);
+        self.staged.push(Staged { ticket: self.tickets, action, generation });
+        Ok(self.tickets)
+    }
+}
+
+impl ResourceLimiter for State {
+    fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        if desired > self.limits.memory {
+            self.refused_growth =
+                Some(format!("memory of {desired} bytes, where limits.memory is {}", self.limits.memory));
+            return Ok(false);
+        }
+        self.peak = self.peak.max(desired);
+        Ok(true)
+    }
+
+    fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        if desired > self.limits.table {
+            self.refused_growth =
+                Some(format!("a table of {desired} elements, where limits.table is {}", self.limits.table));
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    // The limits above hold for each memory and each table: so there is one of the first and few of the second.
+    fn memories(&self) -> usize {
+        1
+    }
+
+    fn tables(&self) -> usize {
+        4
+    }
+
+    fn instances(&self) -> usize {
+        32
+    }
+}
