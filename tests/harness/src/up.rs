@@ -36,7 +36,10 @@ pub(crate) async fn run(dir: &Path, containerd: Containerd) -> anyhow::Result<()
     // A node lives by its starter until it is left alone, so that an interrupt removes all of it.
     tokio::select! {
         done = build(dir, containerd) => done,
-        _ = tokio::signal::ctrl_c() => bail!("interrupted; the node is removed"),
+        _ = tokio::signal::ctrl_c() => {
+            line("");
+            bail!("interrupted; the node is removed")
+        }
     }
 }
 

@@ -18,6 +18,7 @@ pub async fn until<T>(
         match look().await {
             Ok(value) => return Ok(value),
             Err(last) if start.elapsed() >= limit => return Err(late(what, limit, &last)),
+            // pause: of the poll
             Err(_) => tokio::time::sleep(POLL).await,
         }
     }
@@ -34,6 +35,7 @@ pub fn until_blocking<T>(
         match look() {
             Ok(value) => return Ok(value),
             Err(last) if start.elapsed() >= limit => return Err(late(what, limit, &last)),
+            // pause: of the poll
             Err(_) => std::thread::sleep(POLL),
         }
     }

@@ -66,7 +66,7 @@ async fn k04_k05_k07_a_hundred_kills_of_agent_and_plugin_under_load_lose_nothing
     println!("seed {seed:#x}");
     for _ in 0..ROUNDS {
         let mut agent = rig.node.spawn_agent(&[])?;
-        // Not to wait for anything: the moment of the kill is what is random here.
+        // pause: the moment of the kill is what is random here
         tokio::time::sleep(Duration::from_millis(random(&mut seed) % 200)).await;
         agent.kill();
     }
@@ -137,6 +137,7 @@ async fn end(cri: &Cri, id: &SandboxId) -> anyhow::Result<()> {
             Err(status) if begin.elapsed() > END_LIMIT => {
                 bail!("{id} is not gone after {END_LIMIT:?}: {status}")
             }
+            // pause: of the poll
             Err(_) => tokio::time::sleep(PAUSE).await,
         }
     }
