@@ -28,6 +28,7 @@ async fn state(admin: &mut Admin, what: &str, holds: impl Fn(&ChainResponse) -> 
             return seen;
         }
         assert!(began.elapsed() < PATIENCE, "never {what}; last: {seen:?}");
+        // pause: between two looks of a poll with a deadline
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
 }

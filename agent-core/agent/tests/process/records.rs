@@ -144,7 +144,7 @@ async fn s01_k07_killed_a_hundred_times_under_load_it_keeps_every_answer_and_tea
             count if count >= enough => Ok(()),
             count => Err(format!("{count} of {enough}")),
         });
-        // At ever other points of the call that follows.
+        // pause: the kill's moment is the variable of this test: at ever other points of the call that follows.
         std::thread::sleep(Duration::from_micros((round as u64 * 997) % 5_000));
         agent.kill();
         for lane in lanes {

@@ -19,6 +19,7 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) 
         match look() {
             Ok(seen) => return seen,
             Err(last) if began.elapsed() > PATIENCE => panic!("never: {what}; last: {last}"),
+            // pause: between two looks of a poll with a deadline
             Err(_) => std::thread::sleep(Duration::from_millis(5)),
         }
     }
