@@ -1,6 +1,6 @@
 //! Our chain under a real containerd: each test runs under Debian's 1.6 and under 2.4.
 
-#![allow(clippy::indexing_slicing, clippy::print_stdout, reason = "helpers of tests are tests too")]
+#![allow(clippy::indexing_slicing, clippy::print_stdout, reason = "what tests call is test code too")]
 
 /// Makes of each test one for each containerd.
 macro_rules! both {
