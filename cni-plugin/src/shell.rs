@@ -38,7 +38,14 @@ pub fn main() -> ExitCode {
                 Failure::new(code::INVALID_ENVIRONMENT, "invalid environment variables", details),
             ))
         }
-        Err(failure) => Err((version::NEWEST, failure)),
+        Err(failure) => {
+            log::line(&format!(
+                "aether-cni: outcome=error-{} reason={:?}",
+                failure.code,
+                failure.to_string()
+            ));
+            Err((version::NEWEST, failure))
+        }
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

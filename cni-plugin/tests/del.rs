@@ -220,28 +220,30 @@ fn k07_g6_g7_a_del_can_be_repeated() {
 }
 
 #[test]
-fn k07_unreadable_stdin_is_no_obstacle() {
-    let state = std::path::Path::new("/var/lib/aether");
-    assert!(
-        !state.exists() && !std::path::Path::new("/run/aether").exists(),
-        "this test looks at the default places: run it where no aether is installed"
-    );
-    let huge = vec![b'{'; 5 * 1024 * 1024];
+fn k07_unreadable_stdin_is_no_obstacle_and_the_default_places_count() {
+    // With a record in the default place, and then without.
+    let script = r#"mkdir -p /var/lib/aether/pods; : > "/var/lib/aether/pods/$CNI_CONTAINERID+eth0.json"; "$0"
+        for one in /var/lib/aether/deletes/*; do test -s "$one"; done; rm -r /var/lib/aether; "$0" </dev/null; test ! -e /var/lib/aether"#;
     for stdin in [
         Stdin::Bytes(Vec::new()),
         Stdin::Bytes(b"{\"name\":".to_vec()),
         Stdin::Bytes(b"nonsense".to_vec()),
-        Stdin::Bytes(huge),
+        Stdin::Bytes(vec![b'{'; 5 * 1024 * 1024]),
         Stdin::Open(Vec::new()),
         Stdin::Open(b"{\"agentSocket\":\"/".to_vec()),
         Stdin::Of(std::fs::File::open("/").unwrap().into()),
         Stdin::Of(std::fs::File::open("/dev/zero").unwrap().into()),
     ] {
-        let ended = quick(Plugin::new("DEL").stdin_of(stdin).run());
+        let ended = quick(Plugin::new("DEL").stdin_of(stdin).on_a_fresh_node(script).run());
+        let outcomes: Vec<&str> =
+            ended.stderr.lines().filter_map(|line| line.split("outcome=").nth(1)).collect();
         assert_eq!(ended.logged("agent"), "/run/aether/cni.sock");
-        assert_eq!(ended.logged("outcome"), "nothing-to-delete");
+        assert_eq!(outcomes.len(), 2, "{}", ended.stderr);
+        assert!(
+            outcomes[0].starts_with("tombstone ") && outcomes[1].starts_with("nothing-to-delete "),
+            "{outcomes:?}"
+        );
     }
-    assert!(!state.exists());
 }
 
 /// A configuration that came whole counts, though the caller forgets to close it.
@@ -385,6 +387,23 @@ fn k07_a_tombstone_is_whole_or_absent_at_every_fault() {
         }
     }
     assert!(failed >= 4, "{failed} faults were noticed");
+}
+
+/// A hundred deaths at whatever point they find it.
+#[test]
+fn k07_a_hundred_kills_leave_no_torn_tombstone() {
+    let place = Place::new();
+    place.record(ID);
+    let usual = place.del().run().took;
+    for n in 0..100 {
+        let mut running = place.del().start();
+        std::thread::sleep(usual * n / 80);
+        let _ = running.child.kill();
+        running.wait();
+        check(&place);
+    }
+    let ended = quick(place.del().run());
+    assert_eq!(ended.logged("outcome"), "tombstone");
 }
 
 /// Every file of a tombstone's name is a whole one.

@@ -73,14 +73,14 @@ fn k13_e5_the_shipped_binary_is_static_small_and_alone() {
     let root = place.dir.path().join("root");
     std::fs::create_dir(&root).unwrap();
     std::fs::copy(&binary, root.join("aether-cni")).unwrap();
-    let mut child = Command::new("chroot");
-    child.arg(&root).arg("/aether-cni").env("CNI_COMMAND", "VERSION");
-    let output = common::Plugin::program_of(child).stdin(r#"{"cniVersion":"1.0.0"}"#).run();
+    let mut chroot = Command::new("chroot");
+    chroot.arg(&root).arg("/aether-cni");
+    let output = common::Plugin::new("VERSION").through(chroot).stdin(r#"{"cniVersion":"1.0.0"}"#).run();
     assert_eq!(output.document()["cniVersion"], "1.0.0");
 
     // While it waits for an answer it is as large as it gets, and has one thread.
     let agent = Agent::start(&place.socket(), Mood::Silent);
-    let running = place.add(&json!({})).by_program(&binary).start();
+    let running = place.add(&json!({})).through(Command::new(&binary)).start();
     eventually("it was asked", || !agent.asked().is_empty());
     let status = std::fs::read_to_string(format!("/proc/{}/status", running.child.id())).unwrap();
     let field = |name: &str| -> u64 {

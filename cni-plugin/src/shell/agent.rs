@@ -27,16 +27,19 @@ pub(super) async fn ask<T>(
     call: impl AsyncFn(Client) -> Result<Response<T>, Status>,
 ) -> Result<T, Trouble> {
     let deadline = Instant::now() + left;
+    let mut last = None;
     loop {
         let attempt = tokio::time::timeout_at(deadline, attempt(socket, &call)).await;
         let trouble = match attempt {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(trouble)) => trouble,
-            Err(_) => return Err(Trouble::TimedOut),
+            // What was met before says more than that there was no time for once more.
+            Err(_) => return Err(last.unwrap_or(Trouble::TimedOut)),
         };
         if again(&trouble) == Again::No || Instant::now() + limits::ADD_RETRY >= deadline {
             return Err(trouble);
         }
+        last = Some(trouble);
         tokio::time::sleep(limits::ADD_RETRY).await;
     }
 }

@@ -164,11 +164,8 @@ impl Session {
         let add = async |mut client: Client| client.add(request.clone()).await;
         match self.ask(self.entry.add_deadline, Trouble::passes, add) {
             Ok(_) => Ok("recorded"),
-            // Uninstalled while it waited: there will be no agent (K06).
-            Err(trouble)
-                if trouble.passes() == Again::Yes
-                    && tombstone::marker(&self.entry.state_dir) == Marker::Stands =>
-            {
+            // Uninstalled meanwhile: every pod passes (K06).
+            Err(_) if tombstone::marker(&self.entry.state_dir) == Marker::Stands => {
                 Ok(Route::Uninstalled.word())
             }
             Err(trouble) => Err(verdict::add(self.call(), &trouble)),

@@ -124,33 +124,40 @@ impl Plugin {
     /// The plugin under `strace` with these arguments; tests of faults depend on it.
     pub fn traced(self, arguments: &[&str]) -> Self {
         let mut command = Command::new("strace");
-        command.env_clear().current_dir("/").env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        command.args(["-f", "-qq", "-o", "/dev/null"]).args(arguments).arg(self.command.get_program());
-        for (name, value) in self.command.get_envs() {
-            command.env(name, value.unwrap());
-        }
-        Self { command, ..self }
+        command.args(["-f", "-qq", "-o", "/dev/null"]).args(arguments).arg(env!("CARGO_BIN_EXE_aether-cni"));
+        self.through(command)
     }
 
-    /// The same call of another build.
-    pub fn by_program(mut self, program: &Path) -> Self {
-        let mut command = Command::new(program);
-        command.env_clear().current_dir("/");
+    /// A shell script that runs the plugin as `"$0"`.
+    pub fn script(self, script: &str) -> Self {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-ec", script, env!("CARGO_BIN_EXE_aether-cni")]);
+        self.through(command)
+    }
+
+    /// The same in a mount namespace whose `/run` and `/var/lib` are empty, so that the default places can be tested.
+    pub fn on_a_fresh_node(self, script: &str) -> Self {
+        let mut command = Command::new("unshare");
+        let script = format!("mount -t tmpfs none /run; mount -t tmpfs none /var/lib; {script}");
+        command.args(["--mount", "--propagation", "private", "/bin/sh", "-ec", &script]);
+        command.arg(env!("CARGO_BIN_EXE_aether-cni"));
+        self.through(command)
+    }
+
+    /// The same call by another program, which is, or runs, the plugin.
+    pub fn through(mut self, mut command: Command) -> Self {
+        command.env_clear().current_dir("/").env("PATH", std::env::var_os("PATH").unwrap_or_default());
         for (name, value) in self.command.get_envs() {
-            command.env(name, value.unwrap());
+            if let Some(value) = value {
+                command.env(name, value);
+            }
         }
         self.command = command;
         self
     }
 
     fn program(mut command: Command) -> Self {
-        command.env_clear();
-        Self::program_of(command)
-    }
-
-    /// A program that is, or runs, the plugin.
-    pub fn program_of(mut command: Command) -> Self {
-        command.current_dir("/");
+        command.env_clear().current_dir("/");
         Self { command, stdin: Stdin::Bytes(Vec::new()), stdout: Stdio::piped(), stderr: Stdio::piped() }
     }
 
@@ -184,16 +191,9 @@ impl Plugin {
         self
     }
 
-    /// Runs the program through a shell that closes these descriptors first.
-    pub fn closing(mut self, descriptors: &str) -> Self {
-        let mut shell = Command::new("/bin/sh");
-        shell.arg("-c").arg(format!("exec \"$0\" {descriptors}")).arg(self.command.get_program());
-        shell.env_clear().current_dir("/");
-        for (name, value) in self.command.get_envs() {
-            shell.env(name, value.unwrap());
-        }
-        self.command = shell;
-        self
+    /// Runs it with these descriptors closed.
+    pub fn closing(self, descriptors: &str) -> Self {
+        self.script(&format!("exec \"$0\" {descriptors}"))
     }
 
     pub fn start(mut self) -> Running {
