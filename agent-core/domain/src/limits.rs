@@ -77,6 +77,9 @@ pub const CONFLIST_MAX: usize = 4 * 1024 * 1024;
 pub const LOCK_RETRY: Duration = Duration::from_millis(20);
 /// How long a standby waits to be greeted before it calls again on what the path then names (T13).
 pub const GREETING_WAIT: Duration = Duration::from_millis(100);
+/// How long a standby that nobody greets keeps the listeners of an owner that is gone: long enough for any takeover, and no
+/// longer, since an heir that finds them answering may be waiting for their end (T06, T13).
+pub const DUPLICATES_KEPT: Duration = Duration::from_secs(1);
 /// How long an owner waits for "ready" before it asks the next standby (T07).
 pub const READY_WAIT: Duration = Duration::from_millis(100);
 /// How long a takeover waits for the certificates of the pods that it added (T05).

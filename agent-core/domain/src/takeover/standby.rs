@@ -6,7 +6,7 @@ use super::message::{Greeting, OLDEST, Role, ToOwner, ToStandby, VERSION};
 use super::moment::{Attach, Batch, Moment};
 use super::note::Note;
 use super::phase::{Came, Held, Link, LockTry, Phase, Stage, Standby, Told};
-use crate::limits::{GREETING_WAIT, LOCK_RETRY};
+use crate::limits::{DUPLICATES_KEPT, GREETING_WAIT, LOCK_RETRY};
 
 impl Machine {
     pub(super) fn lock_taken(&mut self) {
@@ -188,8 +188,22 @@ impl Machine {
             let message = if complete { ToOwner::Complete } else { ToOwner::Incomplete };
             self.put(Effect::ToOwner { attach, message });
         }
+        self.drop_duplicates(now);
         self.try_lock(now);
         self.call(now);
+    }
+
+    /// Where `handover.sock` is gone, an heir cannot tell this agent's duplicate of `cni.sock` from an agent of the past and
+    /// waits for its end (T06).
+    fn drop_duplicates(&mut self, now: Moment) {
+        let Phase::Standby(standby) = &mut self.phase else { return };
+        let greeted = matches!(standby.link, Link::Greeted { .. });
+        if !greeted
+            && now.since(standby.since) >= DUPLICATES_KEPT
+            && let Some(held) = standby.held.take()
+        {
+            self.put(Effect::Close { batch: held.batch });
+        }
     }
 
     fn try_lock(&mut self, now: Moment) {

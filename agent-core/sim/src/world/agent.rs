@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use aether_domain::pods::Presence;
 use aether_domain::takeover::invariants::Watch;
 use aether_domain::takeover::{
     Attach, Batch, Config, Effect, Event, Gate, GateRule, GateState, Machine, Moment, Patience, Phase,
@@ -92,6 +93,8 @@ pub(super) struct Agent {
     /// Whether CNI calls are accepted.
     pub(super) accepting: bool,
     pub(super) draining: Option<Round>,
+    /// What the last look at the standby that is to take over truly found.
+    pub(super) successor: Option<Presence>,
     pub(super) store: Store,
     /// Tombstones that lay there when the lock was taken.
     pub(super) due: Vec<String>,
@@ -150,6 +153,7 @@ impl World {
             listeners: BTreeMap::new(),
             accepting: false,
             draining: None,
+            successor: None,
             store: Store::new(self.boot.clone()),
             due: Vec::new(),
         };
@@ -375,7 +379,7 @@ impl World {
         for part in [Part::Locks, Part::Listeners, Part::Connections] {
             self.later(US, high, Next::Teardown(pid, part));
         }
-        let restart = if self.rng.chance(30) { 20 * MS } else { 800 * MS };
+        let restart = if self.rng.chance(30) { 20 * MS } else { self.plan.restart };
         self.later(MS, restart, Next::Trouble(Trouble::Restart(pod)));
     }
 

@@ -23,6 +23,10 @@ pub(super) struct Plan {
     /// Whether the lock file is removed by hand.
     removes_lock: bool,
     pub(super) lock_removed: bool,
+    /// When a stranger last took a path.
+    pub(super) path_taken: u64,
+    /// The longest time until a container is started again.
+    pub(super) restart: u64,
     pub(super) stopped: bool,
     first: Kind,
     pub(super) proxies: Proxies,
@@ -42,7 +46,6 @@ enum Blow {
 struct AgentPod {
     pid: Pid,
     deleted: bool,
-    kind: Kind,
 }
 
 /// Something that goes wrong, or is done to the agents.
@@ -84,13 +87,16 @@ impl Plan {
             _ => Kind::Modern,
         };
         Self {
-            calm: 7 * S,
+            calm: 10 * S,
             harmful,
             rough: harmful && rng.chance(30),
             stops: harmful && rng.chance(50),
             kills: harmful && rng.chance(75),
-            strangers: harmful && rng.chance(20),
+            // An agent without lock and hand-over whose path is taken cannot be seen by anybody.
+            strangers: harmful && first == Kind::Modern && rng.chance(20),
             removes_lock: harmful && rng.chance(15),
+            path_taken: 0,
+            restart: if rng.chance(15) { 12 * S } else { 800 * MS },
             lock_removed: false,
             stopped: false,
             first: if harmful { first } else { Kind::Modern },
@@ -127,7 +133,8 @@ impl World {
                 self.some_time(Trouble::Path);
             }
         }
-        if plan.removes_lock {
+        // Both hands at once can hide an owner from everybody.
+        if plan.removes_lock && !plan.strangers {
             self.some_time(Trouble::RemoveLock);
         }
         self.put(plan.calm, Next::Trouble(Trouble::Calm));
@@ -139,7 +146,7 @@ impl World {
 
     fn start_pod(&mut self, kind: Kind) -> usize {
         let pod = self.plan.agents.len();
-        self.plan.agents.push(AgentPod { pid: Pid(0), deleted: false, kind });
+        self.plan.agents.push(AgentPod { pid: Pid(0), deleted: false });
         let pid = self.start_agent(pod, kind);
         if let Some(agent) = self.plan.agents.get_mut(pod) {
             agent.pid = pid;
@@ -236,7 +243,8 @@ impl World {
         let runs = self.agents.get(&known.pid).is_some_and(|agent| !agent.is_dead());
         let others = self.plan.agents.iter().any(|pod| !pod.deleted);
         if !known.deleted && !runs {
-            let pid = self.start_agent(pod, known.kind);
+            // Two agents of which one knows no lock cannot be kept apart: the past is not started again.
+            let pid = self.start_agent(pod, Kind::Modern);
             if let Some(agent) = self.plan.agents.get_mut(pod) {
                 agent.pid = pid;
             }
@@ -292,13 +300,14 @@ impl World {
             Blow::Stop => {
                 self.plan.stopped = true;
                 self.stop(pid);
-                let high = if self.rng.chance(50) { 300 * MS } else { 6 * S };
-                if self.plan.kills && self.rng.chance(30) {
-                    let at = self.now + self.rng.range(MS, high);
-                    self.put(at, Next::Trouble(Trouble::Grace(pid)));
+                // Shorter than any deadline, or longer than an ADD waits and its DEL after it.
+                let (low, high) = if self.rng.chance(50) { (MS, 300 * MS) } else { (S, 8 * S) };
+                let end = if self.plan.kills && self.rng.chance(50) {
+                    Trouble::Grace(pid)
                 } else {
-                    self.later(MS, high, Next::Trouble(Trouble::GoOn(pid)));
-                }
+                    Trouble::GoOn(pid)
+                };
+                self.later(low, high, Next::Trouble(end));
             }
         }
     }
@@ -308,6 +317,7 @@ impl World {
             return;
         }
         let socket = if self.rng.chance(60) { Socket::Cni } else { Socket::Handover };
+        self.plan.path_taken = self.now;
         self.say(|| format!("a stranger takes the path of {socket:?}"));
         match self.rng.range(0, 3) {
             0 => {

@@ -91,7 +91,12 @@ impl World {
                 let socks = greeting.listeners.iter().filter_map(named).collect();
                 self.say_to_standby(peer, ToStandby::Greeting(greeting), socks);
             }
-            Effect::ToStandby { peer, message } => self.say_to_standby(peer, message, BTreeMap::new()),
+            Effect::ToStandby { peer, message } => {
+                if message == ToStandby::Yours && agent.successor == Some(Presence::Gone) {
+                    self.fail("T07: an owner leaves although its standby had died before");
+                }
+                self.say_to_standby(peer, message, BTreeMap::new());
+            }
             Effect::Drop { peer } => self.owner_closes(peer.0),
             Effect::Drain { round } => {
                 agent.accepting = false;
@@ -116,8 +121,11 @@ impl World {
                 self.later(10 * US, 5 * MS, Next::Agent(pid, Task::Hear(Event::Flushed { round })));
             }
             Effect::LookAt { peer, round } => {
-                let here = self.standby_holds(peer) || self.is(Fault::NoTakeBack);
-                let presence = if here { Presence::Here } else { Presence::Gone };
+                let truly = if self.standby_holds(peer) { Presence::Here } else { Presence::Gone };
+                let presence = if self.is(Fault::NoTakeBack) { Presence::Here } else { truly };
+                if let Some(agent) = self.agents.get_mut(&pid) {
+                    agent.successor = Some(truly);
+                }
                 self.hear_now(pid, Event::PeerSeen { peer, round, presence });
             }
             Effect::Exit { .. } => {
@@ -237,6 +245,13 @@ impl World {
     }
 
     fn listen(&mut self, pid: Pid, socket: Socket, sock: Sock) {
+        let named = self.kernel.paths.get(&socket) == Some(&Node::Socket(sock));
+        // A stranger may have come after the look, before a stop that came then; the next look finds it.
+        let recent =
+            self.plan.path_taken > 0 && (self.plan.stopped || self.now < self.plan.path_taken + 10 * MS);
+        if !named && !recent && !self.two_may_own() {
+            self.fail("T13: an heir serves on a duplicate that its path does not name");
+        }
         let Some(agent) = self.agents.get_mut(&pid) else { return };
         let old = agent.listeners.insert(socket, sock);
         if let Some(old) = old {
@@ -262,7 +277,7 @@ impl World {
         self.listen(pid, socket, sock);
     }
 
-    fn say_serving(&mut self, pid: Pid, socket: Socket) {
+    pub(super) fn say_serving(&mut self, pid: Pid, socket: Socket) {
         let Some(agent) = self.agents.get_mut(&pid) else { return };
         let ino = agent.listeners.get(&socket).map_or(0, |sock| u64::from(sock.0));
         if socket == Socket::Cni && !agent.accepting && agent.draining.is_none() {

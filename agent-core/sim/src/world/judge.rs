@@ -11,8 +11,8 @@ use crate::kernel::{Pid, STRANGER};
 
 impl World {
     /// Whether two agents may own the node for a moment: the lock file was removed by hand and an owner was stopped meanwhile, so
-    /// that it could say nothing (T01).
-    fn two_may_own(&self) -> bool {
+    /// that it could say nothing (T01). Nothing else excuses anything.
+    pub(super) fn two_may_own(&self) -> bool {
         self.plan.lock_removed && self.plan.stopped
     }
 
@@ -94,7 +94,8 @@ impl World {
     }
 
     fn is_settled(&self) -> bool {
-        let quiet = self.pods.iter().all(|pod| !pod.busy) && self.disk.tombstones.is_empty();
+        let ended = |word: &Word| !matches!(word, Word::Busy | Word::Failed);
+        let quiet = self.words.values().all(ended) && self.disk.tombstones.is_empty();
         quiet && self.owner().is_some_and(|(_, owner)| owner.store.ops.is_empty() && owner.draining.is_none())
     }
 
@@ -116,6 +117,10 @@ impl World {
             .filter(|(_, agent)| !agent.is_dead() && agent.accepting)
             .map(|(pid, _)| *pid)
             .collect();
+        // A predecessor that knows no lock and does not end leaves the others standbys (T06, T09).
+        if self.agents.values().any(|agent| agent.kind == Kind::Lockless && agent.is_running()) {
+            return;
+        }
         let Some((owner, agent)) = self.owner() else {
             let phases: Vec<String> = self
                 .agents
@@ -150,6 +155,8 @@ impl World {
                 Word::Added | Word::Deleted | Word::Superseded => {}
             }
         }
+        // Two owners for a moment: what the one that was stopped had in hand, the other does not know.
+        let wrong = if self.two_may_own() { Vec::new() } else { wrong };
         if let Some(first) = wrong.first() {
             self.fail(first);
         }

@@ -100,6 +100,18 @@ fn t06_a_predecessor_without_hand_over_is_waited_for_and_named() {
 }
 
 #[test]
+fn t13_duplicates_of_an_owner_that_is_gone_are_kept_for_a_takeover_and_no_longer() {
+    let mut rig = Rig::new(Proxies::None);
+    let attach = rig.standby();
+    rig.greet(attach, 5).wait(crate::limits::DUPLICATES_KEPT * 2).hear(Event::OwnerGone { attach });
+    let close = Effect::Close { batch: Batch(5) };
+    rig.wait(crate::limits::DUPLICATES_KEPT / 2);
+    assert!(!rig.did().contains(&close));
+    rig.wait(crate::limits::DUPLICATES_KEPT / 2);
+    assert!(rig.did().contains(&close));
+}
+
+#[test]
 fn t08_a_listener_that_only_standbys_hold_is_renamed_over() {
     let mut rig = Rig::new(Proxies::None);
     rig.hear(Event::Started).hear(Event::LockTaken).see(LIVE, LIVE);
@@ -122,6 +134,22 @@ fn t01_an_heir_of_a_removed_lock_file_waits_until_the_owner_has_drained() {
     assert_eq!(rig.did(), []);
     rig.hear(Event::OwnerGone { attach }).see(Path::Ours, Path::Ours);
     assert_eq!(rig.did(), [Effect::ApplyTombstones]);
+}
+
+#[test]
+fn t01_the_chosen_one_that_gets_the_lock_while_its_owner_lives_waits_for_its_end() {
+    let mut rig = Rig::new(Proxies::None);
+    let attach = rig.standby();
+    rig.greet(attach, 5).pass_gates().say(attach, ToStandby::Chosen).did();
+    rig.hear(Event::LockTaken);
+    assert_eq!(rig.did(), [Effect::ToOwner { attach, message: ToOwner::Locked }]);
+    rig.hear(Event::OwnerGone { attach }).see(Path::Ours, Path::Ours);
+    assert_eq!(rig.did(), [Effect::ApplyTombstones]);
+    let mut owner = Rig::owner(Proxies::None);
+    owner.peer(1, 1).from(1, ToOwner::Locked);
+    let look = owner.looking();
+    owner.hear(Event::Seen { look, sight: Sight { lock: Lock::Replaced, ..sight(Path::Ours, Path::Ours) } });
+    owner.draining();
 }
 
 #[test]
