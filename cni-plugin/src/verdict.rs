@@ -157,7 +157,7 @@ pub fn check(call: Call<'_>, answer: Result<CheckResponse, Trouble>) -> Result<&
                 code::CHECK_FAILED,
                 "the pod is not known",
                 format!(
-                    "the agent on {} has no record of it: it was started while the list had no entry of ours; restart the pod",
+                    "the agent on {} has no record of it: it was deleted, or started while the list had no entry of ours; if it runs, restart it",
                     call.socket.display()
                 ),
             )),
