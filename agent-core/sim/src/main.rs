@@ -105,7 +105,7 @@ fn play(args: &Args, fault: Option<Fault>, enough: u64) -> (Figures, Vec<Violati
                             Err(violation) => total.1.push(violation),
                         }
                     }
-                    if index > 0 && index % 5_000 == 0 {
+                    if index > 0 && index.is_multiple_of(5_000) {
                         eprintln!("    {index} seeds");
                     }
                 }

@@ -9,6 +9,7 @@ mod prerequisites;
 mod rows;
 mod rules;
 mod run;
+mod sim;
 mod source;
 mod test;
 mod tidy;
@@ -46,6 +47,8 @@ enum Command {
     Bench(bench::Args),
     /// Build the binaries that a node runs into target/bin.
     Build,
+    /// Play the takeover of a node by many seeds: kills, stops and disturbs at every step, and judges.
+    Sim(sim::Args),
     /// Build the pinned Go tools that the tests use into target/tools.
     Tools,
 }
@@ -61,6 +64,7 @@ fn main() -> std::process::ExitCode {
         Command::Rules(args) => rules::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Build => prerequisites::ensure().and_then(|()| build::binaries(build::Build::Quick)),
+        Command::Sim(args) => sim::run(&args),
         Command::Tools => prerequisites::ensure().and_then(|()| tools::build_all()),
     };
     match result {

@@ -71,6 +71,7 @@ pub(super) enum Half {
     Tombstone,
 }
 
+#[allow(clippy::struct_excessive_bools, reason = "a process is many independent facts")]
 pub(super) struct Agent {
     pub(super) name: String,
     pub(super) pod: usize,

@@ -8,6 +8,7 @@ use crate::kernel::{Node, Pid, STRANGER};
 use crate::rng::Rng;
 
 /// What a seed has in store.
+#[allow(clippy::struct_excessive_bools, reason = "troubles come independently of each other")]
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     /// From then on nothing disturbs any more.
@@ -41,7 +42,16 @@ enum Blow {
     Stop,
 }
 
-/// A pod of the DaemonSet.
+/// What the kubelet shows of a new pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// What its probe says.
+    Truth,
+    /// Ready, whatever the probe says.
+    Ready,
+}
+
+/// A pod of the daemon set.
 #[derive(Debug, Clone)]
 struct AgentPod {
     pid: Pid,
@@ -57,7 +67,7 @@ pub(super) enum Trouble {
     RollOn {
         old: usize,
         new: usize,
-        falsely: u32,
+        shown: Shown,
     },
     /// The kubelet starts a container again.
     Restart(usize),
@@ -66,6 +76,8 @@ pub(super) enum Trouble {
     /// One agent is killed or stopped, now or some steps from now.
     Harm,
     GoOn(Pid),
+    /// The owner is stopped for longer than an ADD and its DEL wait, and killed then.
+    LongStop,
     /// A third agent.
     Another,
     /// A socket's path is replaced or removed.
@@ -125,6 +137,9 @@ impl World {
                 self.some_time(Trouble::Harm);
             }
         }
+        if plan.stops && plan.kills && self.rng.chance(15) {
+            self.later(1_500 * MS, 3 * S, Next::Trouble(Trouble::LongStop));
+        }
         if plan.harmful && self.rng.chance(40) {
             self.some_time(Trouble::Another);
         }
@@ -173,15 +188,23 @@ impl World {
         let calm = self.now >= self.plan.calm;
         match trouble {
             Trouble::Roll => self.roll(),
-            Trouble::RollOn { old, new, falsely } => self.roll_on(old, new, falsely),
+            Trouble::RollOn { old, new, shown } => self.roll_on(old, new, shown),
             Trouble::Restart(pod) => self.restart(pod),
-            Trouble::Grace(pid) => self.die(pid, "is killed at the end of its grace"),
+            Trouble::Grace(pid) => self.die(pid, "is killed by force"),
             Trouble::Harm => self.harm(),
             Trouble::GoOn(pid) => self.go_on(pid),
+            Trouble::LongStop => {
+                let owner = self.agents.iter().find(|(_, agent)| agent.is_owner() && agent.is_running());
+                if let Some(owner) = owner.map(|(pid, _)| *pid) {
+                    self.figures.harmed += 1;
+                    self.plan.stopped = true;
+                    self.stop(owner);
+                    self.later(5_500 * MS, 7 * S, Next::Trouble(Trouble::Grace(owner)));
+                }
+            }
             Trouble::Another if self.alive().len() < 3 => {
                 self.start_pod(Kind::Modern);
             }
-            Trouble::Another => {}
             Trouble::Path => self.disturb_path(),
             Trouble::StrangerEnds(sock) => self.close_socket(STRANGER, sock),
             Trouble::RemoveLock if !calm => {
@@ -189,7 +212,7 @@ impl World {
                 self.kernel.lock_path = None;
                 self.plan.lock_removed = true;
             }
-            Trouble::RemoveLock => {}
+            Trouble::Another | Trouble::RemoveLock => {}
             Trouble::Calm => {
                 self.plan.blow = None;
                 for pid in self.alive() {
@@ -205,11 +228,12 @@ impl World {
         let Some(oldest) = old.first().copied().filter(|_| self.alive().len() < 3) else { return };
         let new = self.start_pod(Kind::Modern);
         // A kubelet restart shows the new pod falsely Ready (T12).
-        let falsely = if self.plan.harmful && self.rng.chance(30) { 1 } else { 0 };
-        self.later(MS, 300 * MS, Next::Trouble(Trouble::RollOn { old: oldest, new, falsely }));
+        let falsely = self.plan.harmful && self.rng.chance(30);
+        let shown = if falsely { Shown::Ready } else { Shown::Truth };
+        self.later(MS, 300 * MS, Next::Trouble(Trouble::RollOn { old: oldest, new, shown }));
     }
 
-    fn roll_on(&mut self, old: usize, new: usize, falsely: u32) {
+    fn roll_on(&mut self, old: usize, new: usize, shown: Shown) {
         let pid = |pod: usize| self.plan.agents.get(pod).map(|pod| pod.pid);
         let (Some(old_pid), Some(new_pid)) = (pid(old), pid(new)) else { return };
         let deleted = self.plan.agents.get(old).is_none_or(|pod| pod.deleted);
@@ -218,10 +242,10 @@ impl World {
         }
         let now = self.now;
         let ready = self.agents.get(&new_pid).is_some_and(|agent| agent.is_running() && agent.is_ready(now))
-            || falsely > 0;
+            || shown == Shown::Ready;
         if !ready {
             if now < self.plan.calm {
-                self.later(30 * MS, 60 * MS, Next::Trouble(Trouble::RollOn { old, new, falsely }));
+                self.later(30 * MS, 60 * MS, Next::Trouble(Trouble::RollOn { old, new, shown }));
             }
             return;
         }

@@ -146,7 +146,7 @@ impl World {
         let ours =
             agent.kind == Kind::Lockless || agent.lock.is_some() && agent.lock == self.kernel.lock_path;
         let lock = if ours || self.is(Fault::LockNeverChecked) { Lock::Ours } else { Lock::Replaced };
-        let look = |socket: Socket| {
+        let at = |socket: Socket| {
             let held = agent.batches.values().any(|batch| batch.contains_key(&socket));
             let path = match self.kernel.paths.get(&socket) {
                 Some(Node::Socket(sock)) if self.holds(pid, socket, *sock) => Path::Ours,
@@ -164,7 +164,7 @@ impl World {
             };
             (socket, path)
         };
-        Sight { lock, paths: [Socket::Cni, Socket::Handover, Socket::Xds].map(look).into() }
+        Sight { lock, paths: [Socket::Cni, Socket::Handover, Socket::Xds].map(at).into() }
     }
 
     fn holds(&self, pid: Pid, socket: Socket, sock: Sock) -> bool {

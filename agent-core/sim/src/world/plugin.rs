@@ -196,7 +196,7 @@ impl World {
         call.gone = true;
         let (servable, key) = (call.servable, call.key.clone());
         let planned = !self.plan.harmful;
-        if servable > SERVABLE_MAX || planned {
+        if planned || servable > SERVABLE_MAX && !self.two_may_own() {
             let ms = servable / MS;
             self.fail(&format!(
                 "T10: an ADD of {key} failed, although for {ms} ms an agent could have served it"

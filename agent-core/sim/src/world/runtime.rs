@@ -53,10 +53,9 @@ impl World {
                 self.pause(pod);
             }
             _ if over => {}
-            (None | Some(Word::Superseded | Word::Busy), _, _, _) => self.add_new(pod),
             (Some(Word::Deleted), _, Some(key), _) if dice < 15 => self.delete(pod, key),
             (Some(Word::Deleted), _, Some(key), _) if dice < 30 => self.add_sandbox(pod, key),
-            (Some(Word::Deleted), _, _, _) => self.add_new(pod),
+            (None | Some(Word::Deleted | Word::Superseded | Word::Busy), ..) => self.add_new(pod),
             (Some(Word::Added), _, Some(key), _) if dice < 10 => self.add_sandbox(pod, key),
             (Some(Word::Added), None, Some(key), _) if dice < 30 => {
                 self.words.insert(key.clone(), Word::Superseded);

@@ -165,7 +165,7 @@ impl World {
         };
         match (&op.what, op.stage) {
             (Do::Add { call, record, before, pending }, stage) => {
-                self.add(pid, id, *call, record, before.as_ref(), *pending, stage);
+                self.add(pid, id, *call, record, before.as_deref(), *pending, stage);
             }
             (Do::Del { call }, stage) => self.del(pid, id, *call, &op.key, stage),
             (Do::Tombstone { name }, stage) => self.tombstone(pid, id, name, &op.key, stage),
@@ -193,7 +193,7 @@ impl World {
         id: u64,
         call: usize,
         record: &Record,
-        before: Option<&Box<Record>>,
+        before: Option<&Record>,
         pending: usize,
         stage: Stage,
     ) {
@@ -250,7 +250,7 @@ impl World {
                 self.leave(pid, id);
             }
             Stage::Undone => {
-                match agent.store.table.undo(record, before.cloned()) {
+                match agent.store.table.undo(record, before.cloned().map(Box::new)) {
                     Undo::Remove => {
                         agent.store.table.removed(&record.key);
                         self.remove_record(&record.key);
@@ -309,7 +309,7 @@ impl World {
                 self.leave(pid, id);
             }
             (Stage::Turn, None) | (Stage::Replacing | Stage::Answer | Stage::Undone, _) => {
-                self.leave(pid, id)
+                self.leave(pid, id);
             }
         }
     }
