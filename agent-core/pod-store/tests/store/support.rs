@@ -54,14 +54,14 @@ impl Ground {
         self.pods().join(key(container).file_stem() + ".json")
     }
 
-    /// Writes a tombstone as the plugin does.
+    /// Writes a tombstone as the plugin does, less the flushes.
     pub(crate) fn tombstone(&self, container: &str, started: Stamp) -> PathBuf {
         let tombstone = tombstone(container, started);
         std::fs::create_dir_all(self.deletes()).unwrap();
         let path = self.deletes().join(tombstone.file_name());
-        let bytes = serde_json::to_vec(&tombstone).unwrap();
-        aether_durable::atomic::replace(&path, &bytes, &aether_durable::Attributes::with_mode(0o600))
-            .unwrap();
+        let temporary = self.deletes().join(".aether-tmp-plugin");
+        std::fs::write(&temporary, serde_json::to_vec(&tombstone).unwrap()).unwrap();
+        std::fs::rename(&temporary, &path).unwrap();
         path
     }
 }
