@@ -397,6 +397,7 @@ fn k07_a_hundred_kills_leave_no_torn_tombstone() {
     let usual = place.del().run().took;
     for n in 0..100 {
         let mut running = place.del().start();
+        // pause: the moment of the kill is what varies
         std::thread::sleep(usual * n / 80);
         let _ = running.child.kill();
         running.wait();

@@ -63,9 +63,12 @@ fn plugin(how: Build) -> Result<()> {
     run::step(&format!("build the static plugin (profile {profile})"), || {
         run::check(
             run::cargo()
+                // These would take the place of the flags in static.toml.
+                .env_remove("RUSTFLAGS")
+                .env_remove("CARGO_ENCODED_RUSTFLAGS")
                 // With --target, the flags do not reach build scripts and procedural macros, which cannot be static.
-                .env("CARGO_ENCODED_RUSTFLAGS", "-Ctarget-feature=+crt-static\x1f-Crelocation-model=static")
-                .args(["build", "--package", "aether-cni", "--profile", profile, "--target", &triple]),
+                .args(["build", "--package", "aether-cni", "--profile", profile, "--target", &triple])
+                .args(["--config", "cni-plugin/static.toml"]),
         )
     })?;
     let built = target_dir()?.join(triple).join(profile).join("aether-cni");

@@ -4,6 +4,7 @@
 mod bench;
 mod build;
 mod deny;
+mod model;
 mod node;
 mod prerequisites;
 mod rows;
@@ -47,6 +48,8 @@ enum Command {
     Bench(bench::Args),
     /// Build the binaries that a node runs into target/bin.
     Build,
+    /// Check the model of the takeover protocol with Spin: the rules hold, each weaker reading and each fault is found.
+    Model(model::Args),
     /// Play the takeover of a node by many seeds: kills, stops and disturbs at every step, and judges.
     Sim(sim::Args),
     /// Build the pinned Go tools that the tests use into target/tools.
@@ -64,6 +67,7 @@ fn main() -> std::process::ExitCode {
         Command::Rules(args) => rules::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Build => prerequisites::ensure().and_then(|()| build::binaries(build::Build::Quick)),
+        Command::Model(args) => model::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Tools => prerequisites::ensure().and_then(|()| tools::build_all()),
     };

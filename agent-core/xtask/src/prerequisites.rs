@@ -26,7 +26,7 @@ const PACKAGES: [(&str, &str); 8] = [
 pub(crate) fn ensure() -> Result<()> {
     rust()?;
     go()?;
-    packages()
+    packages(&PACKAGES)
 }
 
 fn rust() -> Result<()> {
@@ -50,9 +50,10 @@ fn go() -> Result<()> {
     Ok(())
 }
 
-fn packages() -> Result<()> {
+/// Installs those of Debian's packages whose file is not there.
+pub(crate) fn packages(wanted: &[(&'static str, &str)]) -> Result<()> {
     let missing: Vec<&str> =
-        PACKAGES.iter().filter(|(_, file)| !Path::new(file).exists()).map(|(name, _)| *name).collect();
+        wanted.iter().filter(|(_, file)| !Path::new(file).exists()).map(|(name, _)| *name).collect();
     if missing.is_empty() {
         return Ok(());
     }

@@ -51,6 +51,7 @@ impl Service {
         match mood {
             Mood::Refusing(code) => return Err(Status::new(code, "the test says so")),
             Mood::Silent => std::future::pending().await,
+            // pause: this peer is late on cue
             Mood::Slow(wait) => tokio::time::sleep(wait).await,
             Mood::Serving | Mood::Knowing(_) => {}
         }

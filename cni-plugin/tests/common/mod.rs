@@ -260,6 +260,7 @@ impl Running {
                 let _ = self.child.wait();
                 panic!("the plugin did not end within {HANGS:?}");
             }
+            // pause: of the poll
             std::thread::sleep(Duration::from_millis(2));
         };
         let took = self.started.elapsed();
@@ -332,6 +333,7 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let until = Instant::now() + HANGS;
     while !condition() {
         assert!(Instant::now() < until, "not within {HANGS:?}: {what}");
+        // pause: of the poll
         std::thread::sleep(Duration::from_millis(2));
     }
 }
