@@ -30,7 +30,7 @@ pub fn run(places: &Places) -> Result<Exit, Error> {
         Err(error) => Marker::Unknown(log::chain(&error)),
     };
     let snapshot =
-        Snapshot { marker, want: want(places, wanted.as_ref()), names: net.names, content, drop_ins };
+        Snapshot { marker, want: want(places, wanted.as_ref()), names: net.names, content, drop_ins, source: None };
     let seen = chain::inspect(&snapshot);
     let file = seen.file.map_or_else(
         || format!("no list in {}", places.conf_dir.display()),

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use aether_domain::chain::State;
 
+use crate::derived;
 use crate::load::{self, By, Content, DropIns, Kind, List, Refusal};
 use crate::own::OwnEntry;
 
@@ -55,6 +56,9 @@ pub struct Snapshot {
     pub content: Content,
     /// What lies in the directory that [`crate::load::drop_in_dir`] names for it.
     pub drop_ins: DropIns,
+    /// Where that file is a derived list, the content of the configuration that it is derived from; `None` where there
+    /// is no such file, and for any other list.
+    pub source: Option<Content>,
 }
 
 /// The state and what it was told from.
@@ -80,6 +84,7 @@ pub struct Inspection {
 ///     names: Names::Listed(vec!["10-flannel.conflist".into(), "README".into()]),
 ///     content: Content::Bytes(br#"{"name":"cbr0","plugins":[{"type":"flannel"}]}"#.to_vec()),
 ///     drop_ins: DropIns::none(),
+///     source: None,
 /// };
 /// assert_eq!(chain::state(&snapshot), State::Stripped);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -89,6 +94,9 @@ pub fn state(snapshot: &Snapshot) -> State {
 }
 
 /// The chain's state, the file, and what it holds. The file and the list are told whatever the state is.
+///
+/// A single plugin's configuration from which a list can be derived counts as stripped, and a derived list that is not
+/// what it should be as drifted or stripped (I06): both are put right by deriving.
 pub fn inspect(snapshot: &Snapshot) -> Inspection {
     let file = match &snapshot.names {
         Names::Listed(names) => load::candidates(names).into_iter().next(),
@@ -124,6 +132,11 @@ fn decide(snapshot: &Snapshot, list: Option<&Result<List, Refusal>>) -> State {
     if let Names::Unread(why) = &snapshot.names {
         return unknown(format!("the directory cannot be listed: {why}"));
     }
+    if let Names::Listed(names) = &snapshot.names
+        && let Some(state) = derived_state(&derived::choose(names), list, snapshot)
+    {
+        return state;
+    }
     match (list, &snapshot.content) {
         (Some(Ok(list)), _) => judge(list, &snapshot.want),
         (Some(Err(refusal)), _) if refusal.by == By::Us => unknown(refusal.to_string()),
@@ -135,6 +148,64 @@ fn decide(snapshot: &Snapshot, list: Option<&Result<List, Refusal>>) -> State {
     }
 }
 
+/// The state where the runtime loads a derived list; `None` where it loads another.
+fn derived_state(
+    choice: &derived::Choice,
+    list: Option<&Result<List, Refusal>>,
+    snapshot: &Snapshot,
+) -> Option<State> {
+    let loaded = choice.loaded.as_ref()?;
+    let source_name = derived::source_of(loaded)?;
+    let drifted = |how: String| Some(State::Drifted { how });
+    let shown = loaded.display();
+    if choice.loads_stale() {
+        return match &choice.first {
+            None => drifted(format!(
+                "{shown} is left, and {}, from which it was derived, is gone",
+                source_name.display()
+            )),
+            Some(first) => {
+                drifted(format!("{shown} stands before {}, from which it is not derived", first.display()))
+            }
+        };
+    }
+    let source = match &snapshot.source {
+        Some(Content::Bytes(bytes)) => List::load(source_name, bytes.as_slice(), DropIns::none()),
+        Some(Content::Broken(why)) => {
+            return Some(invalid(format!(
+                "{}, from which {shown} is derived, cannot be read: {why}",
+                source_name.display()
+            )));
+        }
+        Some(Content::Unread(why)) => {
+            return Some(unknown(format!("{} cannot be read: {why}", source_name.display())));
+        }
+        None => {
+            return Some(unknown(format!(
+                "{}, from which {shown} is derived, was not read",
+                source_name.display()
+            )));
+        }
+    };
+    // What its owner is still writing is waited for (C04); the derived list goes on meanwhile.
+    let source = match source {
+        Ok(source) => source,
+        Err(refusal) => return Some(invalid(refusal.to_string())),
+    };
+    match list {
+        Some(Ok(list)) => match judge(list, &snapshot.want) {
+            State::Chained if !derived::is_current(list, &source) => {
+                drifted(format!("{} was changed since {shown} was derived from it", source_name.display()))
+            }
+            // It is ours to write, whatever became of it.
+            State::Invalid { why } => drifted(why),
+            state => Some(state),
+        },
+        Some(Err(refusal)) => drifted(refusal.to_string()),
+        None => None,
+    }
+}
+
 fn has_file(names: &Names) -> bool {
     matches!(names, Names::Listed(names) if names.iter().any(|name| load::is_candidate(name)))
 }
@@ -142,11 +213,14 @@ fn has_file(names: &Names) -> bool {
 /// The state of a list that both versions take.
 fn judge(list: &List, want: &Want) -> State {
     let file = list.file_name().display();
-    if list.kind() == Kind::Single {
-        return invalid(format!("{file} holds a single plugin's configuration, not a list"));
-    }
     if list.is_loopback_only() {
         return invalid(format!("{file} holds only loopback"));
+    }
+    if list.kind() == Kind::Single {
+        return match derived::can_derive(list) {
+            Ok(()) => State::Stripped,
+            Err(error) => invalid(error.to_string()),
+        };
     }
     if let Some(drop_in) = list.drop_ins().iter().find(|entry| entry.is_ours()) {
         let how =

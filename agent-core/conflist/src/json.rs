@@ -178,5 +178,10 @@ impl Document {
     }
 }
 
+/// Writes a text as a JSON string.
+pub(crate) fn quote(out: &mut Vec<u8>, text: &str) {
+    canonical::string(out, text);
+}
+
 #[cfg(test)]
 mod tests;

@@ -30,8 +30,10 @@
 //! ```
 
 pub mod chain;
+pub mod derived;
 pub mod edit;
 pub mod json;
 pub mod libcni;
 pub mod load;
 pub mod own;
+pub mod want;

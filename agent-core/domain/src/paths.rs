@@ -18,6 +18,16 @@ pub const PODS: &str = "pods";
 pub const DELETES: &str = "deletes";
 /// The marker of an uninstall, inside the state directory.
 pub const UNINSTALLED: &str = "uninstalled";
+/// What was last observed healthy (C03), inside the state directory.
+pub const CHAIN: &str = "chain.json";
+/// Compiled modules, inside the state directory (M09).
+pub const MODULES_CACHE: &str = "modules-cache";
+/// Observed upstreams, inside the state directory.
+pub const UPSTREAMS: &str = "upstreams.json";
+/// The directory of operator modules (M08).
+pub const MODULES_DIR: &str = "/etc/aether/modules";
+/// The compiler of modules, a program of its own (M09).
+pub const MODULE_COMPILER: &str = "aether-modc";
 /// The lock of everybody who changes list, entry, binary or marker (I01), inside the state directory.
 pub const EDIT_LOCK: &str = "edit.lock";
 /// The pod-local directory of the agent.

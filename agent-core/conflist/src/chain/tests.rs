@@ -18,6 +18,7 @@ fn snapshot(content: Content) -> Snapshot {
         names: Names::Listed(vec!["10-x.conflist".into(), "README".into()]),
         content,
         drop_ins: DropIns::none(),
+        source: None,
     }
 }
 
@@ -74,14 +75,43 @@ fn c01_c04_what_the_runtime_refuses_is_invalid() {
         let state = state(&snapshot(content.clone()));
         assert!(matches!(state, State::Invalid { .. }), "{content:?}: {state:?}");
     }
-    let single = Snapshot {
-        names: Names::Listed(vec!["05-x.conf".into(), "10-x.conflist".into()]),
-        ..snapshot(Content::Bytes(br#"{"type":"a"}"#.to_vec()))
-    };
+}
+
+#[test]
+fn c01_i06_a_single_configuration_is_stripped_until_a_list_is_derived_from_it() {
+    const CONF: &str = r#"{"name":"n","type":"a"}"#;
+    const DERIVED: &str = "00-aether-10-x.conf.conflist";
+    let content = |text: &str| Content::Bytes(text.as_bytes().to_vec());
+    let names = |names: &[&str]| Names::Listed(names.iter().map(OsString::from).collect());
+    let single = Snapshot { names: names(&["10-x.conf", "20-x.conflist"]), ..snapshot(content(CONF)) };
     let inspection = inspect(&single);
-    assert!(matches!(inspection.state, State::Invalid { .. }), "{:?}", inspection.state);
-    assert_eq!(inspection.file.as_deref(), Some(OsStr::new("05-x.conf")));
-    assert!(matches!(inspection.list, Some(Ok(_))));
+    assert_eq!(inspection.state, State::Stripped);
+    assert_eq!(inspection.file.as_deref(), Some(OsStr::new("10-x.conf")));
+    for (name, conf) in [("00-a.conf", CONF), ("10-x.conf", r#"{"name":"n","type":"multus"}"#)] {
+        let state = state(&Snapshot { names: names(&[name]), ..snapshot(content(conf)) });
+        assert!(matches!(state, State::Invalid { .. }), "{name}: {state:?}");
+    }
+
+    let source = List::load("10-x.conf", CONF, DropIns::none()).expect("a configuration");
+    let made = derived::derive(&source, None, &own(OURS)).expect("derived");
+    let chained = Snapshot {
+        names: names(&[DERIVED, "10-x.conf"]),
+        source: Some(content(CONF)),
+        ..snapshot(Content::Bytes(made.clone()))
+    };
+    assert_eq!(state(&chained), State::Chained);
+    let of = |list: &str, source: Option<&str>| {
+        state(&Snapshot { content: content(list), source: source.map(content), ..chained.clone() })
+    };
+    let text = String::from_utf8(made).expect("text");
+    assert!(matches!(of(&text, Some(r#"{"name":"n","type":"a","mtu":1}"#)), State::Drifted { .. }));
+    assert!(matches!(of("{", Some(CONF)), State::Drifted { .. }), "it is ours to derive again");
+    assert!(matches!(of(&text, Some("")), State::Invalid { .. }), "its owner is writing it");
+    assert!(matches!(of(&text, None), State::Unknown { .. }));
+    for others in [&[DERIVED][..], &[DERIVED, "05-y.conflist", "10-x.conf"], &[DERIVED, "20-x.conflist"]] {
+        let state = state(&Snapshot { names: names(others), source: None, ..chained.clone() });
+        assert!(matches!(state, State::Drifted { .. }), "{others:?}: {state:?}");
+    }
 }
 
 #[test]
