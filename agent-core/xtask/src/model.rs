@@ -19,8 +19,9 @@ pub(crate) struct Args {
     only: Option<String>,
 }
 
-/// A check may take so long, in seconds, and so much memory, in MiB.
-const SECONDS: &str = "280";
+/// A check may take so many seconds of a core, which does not depend on what else the machine does.
+const CPU_SECONDS: &str = "--cpu=280";
+/// And so much memory, in MiB.
 const MEMORY: &str = "-DMEMLIM=8000";
 
 /// What a check is expected to say.
@@ -97,12 +98,12 @@ fn judge(check: &Check, model: &Path, work: &Path) -> Result<String> {
     let verdict = verdict(&output);
     let states = field(&output, "states, stored").unwrap_or("?");
     let seconds = begin.elapsed().as_secs_f64();
-    let (word, what) = match (check.expected, &verdict) {
+    let (said, what) = match (check.expected, &verdict) {
         (Expected::Holds | Expected::Acyclic, Verdict::Holds) => ("holds", ""),
         (Expected::Found, Verdict::Found(what)) => ("found", what.as_str()),
         (expected, got) => bail!("expected {expected:?}, got {got:?} after {states} states"),
     };
-    Ok(format!("{word:<6} {:<46} {states:>10} states {seconds:>6.1} s  {what}", check.name))
+    Ok(format!("{said:<6} {:<46} {states:>10} states {seconds:>6.1} s  {what}", check.name))
 }
 
 fn explore(check: &Check, model: &Path, work: &Path) -> Result<String> {
@@ -119,8 +120,8 @@ fn explore(check: &Check, model: &Path, work: &Path) -> Result<String> {
     run::output(at("spin").arg("-a").args(&check.defines).arg(model))?;
     run::output(at("gcc").args(["-O2", "-w", "-DCOLLAPSE", mode, MEMORY, "-o", "pan", "pan.c"]))?;
     let pan: PathBuf = work.join("pan");
-    let mut explore = at("timeout");
-    explore.arg(SECONDS).arg(&pan).args(search).arg("-m1000000");
+    let mut explore = at("prlimit");
+    explore.arg(CPU_SECONDS).arg(&pan).args(search).arg("-m1000000");
     // Its exit code says nothing about violations.
     let output = explore.output().with_context(|| format!("run {}", pan.display()))?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
