@@ -59,6 +59,23 @@ pub const STATE_FILE_MAX: usize = 1024 * 1024;
 
 /// How often the conflist is looked at without an event (C01).
 pub const CHAIN_POLL: Duration = Duration::from_secs(5);
+/// For how many intervals of [`CHAIN_POLL`] the node is unchained before the agent says that it is not ready (C08).
+pub const CHAIN_RECHECKS: u32 = 3;
+/// How many ADDs ask the policies at once, for each processor: their time is time on the wall (M04).
+pub const POLICIES_PER_PROCESSOR: usize = 1;
+/// How often the operator's modules are looked at without an event (M08).
+pub const MODULES_POLL: Duration = Duration::from_secs(5);
+/// For how long nothing must change in their directory before it is read: a copy is under way (M08).
+pub const MODULES_QUIET: Duration = Duration::from_millis(100);
+/// The longest that a directory which never rests is waited for (M08).
+pub const MODULES_UNREST: Duration = Duration::from_secs(2);
+/// How long an owner waits for the operator's modules before it serves; those that are not compiled by then answer by
+/// their failure policy (M05).
+pub const MODULES_WAIT: Duration = Duration::from_secs(2);
+/// How long modules may take to end, their last actions included (T07).
+pub const MODULES_END: Duration = Duration::from_secs(1);
+/// How many events for a person are kept (C06).
+pub const EVENTS_KEPT: usize = 256;
 /// The shortest time between two looks that events ask for (C01): far below the 50 ms of a repair, and no busy core.
 pub const CHAIN_EVENT_GAP: Duration = Duration::from_millis(10);
 /// How often an owner compares the node lock with its path (T01).
@@ -69,6 +86,14 @@ pub const FOREIGN_LISTENER_POLL: Duration = Duration::from_millis(100);
 pub const FOREIGN_LISTENER_LOG: Duration = Duration::from_secs(30);
 /// How often a waiting installer says what is missing (I05).
 pub const INSTALL_WAIT_LOG: Duration = Duration::from_secs(30);
+/// How long a writer that had a list open when it was replaced gets to finish (C02).
+pub const LATE_WRITER: Duration = Duration::from_secs(5);
+/// The pause between two looks at what it writes.
+pub const LATE_WRITER_POLL: Duration = Duration::from_millis(5);
+/// How long an agent waits for the lock of those who edit (I01); an installer holds it for milliseconds.
+pub const EDIT_LOCK_WAIT: Duration = Duration::from_secs(10);
+/// The pause between two tries for it.
+pub const EDIT_LOCK_POLL: Duration = Duration::from_millis(2);
 /// The largest conflist that is read, in bytes.
 pub const CONFLIST_MAX: usize = 4 * 1024 * 1024;
 

@@ -93,6 +93,17 @@ pub fn sync_dir(directory: &Path) -> Result<(), WriteError> {
     fs::fsync(open_dir(directory)?).map_err(|errno| WriteError::new("fsync", directory, errno))
 }
 
+/// Has everybody who watches `directory` look at it again: a hidden file is written and removed.
+pub fn poke(directory: &Path) -> Result<(), WriteError> {
+    let dir = open_dir(directory)?;
+    let temp = temp_name();
+    let shown = directory.join(&temp);
+    let staged = stage(&dir, &temp, &shown, b"\n", &Attributes::with_mode(0o600));
+    let removed =
+        fs::unlinkat(&dir, &temp, AtFlags::empty()).map_err(|errno| WriteError::new("remove", &shown, errno));
+    staged.and(removed)
+}
+
 fn replace_by(
     path: &Path,
     temp: &OsString,

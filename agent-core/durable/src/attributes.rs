@@ -61,7 +61,8 @@ impl Attributes {
             }
         }
         // After chown, which clears set-id bits.
-        fs::fchmod(file, Mode::from_raw_mode(self.mode)).map_err(|errno| WriteError::new("chmod", shown, errno))?;
+        fs::fchmod(file, Mode::from_raw_mode(self.mode))
+            .map_err(|errno| WriteError::new("chmod", shown, errno))?;
         for (name, value) in &self.xattrs {
             fs::fsetxattr(file, name.as_slice(), value, XattrFlags::empty())
                 .map_err(|errno| WriteError::new("set an extended attribute of", shown, errno))?;

@@ -12,7 +12,8 @@ pub fn id() -> std::io::Result<BootId> {
 /// This moment, in nanoseconds of `CLOCK_BOOTTIME`.
 pub fn nanos() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    u64::try_from(now.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000) + u64::try_from(now.tv_nsec).unwrap_or(0)
+    u64::try_from(now.tv_sec).unwrap_or(0).saturating_mul(1_000_000_000)
+        + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
 /// This moment of this boot.

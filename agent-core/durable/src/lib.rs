@@ -8,5 +8,7 @@ pub mod attributes;
 pub mod boot;
 pub mod lock;
 pub mod read;
+mod sys;
+pub mod writers;
 
 pub use attributes::Attributes;

@@ -42,7 +42,9 @@ impl Lock {
     /// Compares the locked file with what the path names now (T01).
     pub fn standing(&self) -> Standing {
         match (fs::fstat(&self.file), fs::stat(&self.path)) {
-            (Ok(held), Ok(named)) if (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino) => Standing::Ours,
+            (Ok(held), Ok(named)) if (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino) => {
+                Standing::Ours
+            }
             _ => Standing::Replaced,
         }
     }

@@ -28,7 +28,7 @@ impl Layer {
     }
 }
 
-const LAYERS: [(&str, Layer); 20] = [
+const LAYERS: [(&str, Layer); 21] = [
     ("aether-domain", Layer::Pure),
     ("aether-conflist", Layer::Pure),
     ("aether-durable", Layer::Foundation),
@@ -37,6 +37,7 @@ const LAYERS: [(&str, Layer); 20] = [
     ("aether-cni-server", Layer::Adapter),
     ("aether-pod-store", Layer::Adapter),
     ("aether-chain-watch", Layer::Adapter),
+    ("aether-list-keeper", Layer::Adapter),
     ("aether-telemetry", Layer::Adapter),
     ("aether-module-host", Layer::Adapter),
     ("aether-agent", Layer::Assembly),
