@@ -103,8 +103,8 @@ impl Keeper {
                 return Err(Outcome::Conflict(format!("{name} was changed since it was inspected: {why}")));
             }
         };
-        session.wanted.allows(name, &old, bytes)?;
         let own = self.own(&session.wanted, None)?;
+        session.wanted.allows(name, &old, bytes)?;
         let done = replace(&path, &old, bytes, &own, still)?;
         let swept = self.sweep_stale(still)?;
         Ok(Outcome::Done(format!("{name}: {done}{swept}")))
