@@ -1,13 +1,14 @@
 //! `--check`: how the node stands, without touching it (I11).
 
-use aether_conflist::chain::{self, Marker, Snapshot, Want};
+use aether_conflist::chain::{self, Marker, Names, Snapshot, Want};
+use aether_conflist::derived;
 use aether_conflist::load::{Content, DropIns};
 use aether_conflist::own::OwnEntry;
 use aether_domain::chain::State;
 use aether_domain::format::Parsed;
 use aether_domain::wanted::Wanted;
+use aether_list_keeper::plugin as binary;
 
-use crate::binary;
 use crate::config::Places;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -18,8 +19,18 @@ use crate::look::{self, Depth};
 /// Looks, and answers on standard output.
 pub fn run(places: &Places) -> Result<Exit, Error> {
     let wanted = look::wanted(places)?;
-    let net = look::net(&places.conf_dir, Depth::First);
-    let first = net.candidates.into_iter().next();
+    let names = look::net(&places.conf_dir, Depth::First).names;
+    let listed = match &names {
+        Names::Listed(names) => names.as_slice(),
+        Names::Missing | Names::Unread(_) => &[],
+    };
+    let loaded = derived::choose(listed).loaded;
+    let source = loaded
+        .as_deref()
+        .and_then(derived::source_of)
+        .filter(|name| listed.iter().any(|listed| listed == name));
+    let source = source.map(|name| aether_list_keeper::look::content(&places.conf_dir.join(name)));
+    let first = loaded.map(|name| aether_list_keeper::look::candidate(&places.conf_dir, name));
     let (content, drop_ins) = first.map_or_else(
         || (Content::Broken("there is none".to_owned()), DropIns::none()),
         |file| (file.content, file.drop_ins),
@@ -29,8 +40,7 @@ pub fn run(places: &Places) -> Result<Exit, Error> {
         Ok(Some(_)) => Marker::Present,
         Err(error) => Marker::Unknown(log::chain(&error)),
     };
-    let snapshot =
-        Snapshot { marker, want: want(places, wanted.as_ref()), names: net.names, content, drop_ins, source: None };
+    let snapshot = Snapshot { marker, want: want(places, wanted.as_ref()), names, content, drop_ins, source };
     let seen = chain::inspect(&snapshot);
     let file = seen.file.map_or_else(
         || format!("no list in {}", places.conf_dir.display()),

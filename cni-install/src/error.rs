@@ -6,12 +6,12 @@ use std::time::Duration;
 use aether_conflist::own::EntryError;
 use aether_durable::atomic::WriteError;
 use aether_durable::read::ReadError;
+use aether_list_keeper::plugin::BinaryError;
+use aether_list_keeper::rewrite::RewriteError;
 use rustix::io::Errno;
 
-use crate::binary::BinaryError;
 use crate::exit::Exit;
 use crate::refusal::Refusal;
-use crate::rewrite::RewriteError;
 
 /// Why the program is not done.
 #[derive(Debug, thiserror::Error)]
@@ -105,6 +105,7 @@ impl Error {
             }
             Self::Refused(_)
             | Self::Read(_)
+            | Self::Rewrite(RewriteError::Link(_))
             | Self::Binary(_)
             | Self::Entry(_)
             | Self::Unfinished(_)

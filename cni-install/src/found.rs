@@ -1,12 +1,12 @@
 //! What a look at the node found: the input of every decision.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
-
 use aether_conflist::chain::Names;
-use aether_conflist::load::{Content, DropIns};
+use aether_conflist::derived::Choice;
 use aether_domain::format::Parsed;
 use aether_domain::wanted::{Marker, Wanted};
+use aether_list_keeper::links::LinkError;
+pub use aether_list_keeper::look::Candidate;
+pub use aether_list_keeper::plugin::Plugin;
 
 /// The node, as far as an install is concerned.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ impl<T> Kept<T> {
     }
 }
 
-/// The directory of lists.
+/// The directory of lists. What the runtime looks at is told without the lists that are derived here (I06).
 #[derive(Debug, Clone)]
 pub struct Net {
     /// Its names, without directories.
@@ -51,30 +51,10 @@ pub struct Net {
     pub candidates: Vec<Candidate>,
     /// How many files the runtime looks at.
     pub count: usize,
-}
-
-/// A file that the runtime looks at.
-#[derive(Debug, Clone)]
-pub struct Candidate {
-    /// Its name.
-    pub file_name: OsString,
-    /// What it holds.
-    pub content: Content,
-    /// What libcni 1.3 would append to it.
-    pub drop_ins: DropIns,
-    /// Where it points, if it is a symbolic link.
-    pub link: Option<PathBuf>,
-}
-
-/// The plugin as it lies on the node, beside the one to install.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Plugin {
-    /// The directory of plugins does not exist.
-    NoDirectory,
-    /// There is no binary.
-    Missing,
-    /// It is the one to install, and can be run.
-    Identical,
-    /// It is another one, or has another mode.
-    Different,
+    /// The derived lists, and what the runtime loads with and without them.
+    pub choice: Choice,
+    /// The list that is derived from the first candidate, where there is one.
+    pub existing: Option<Candidate>,
+    /// Why the first candidate is not edited through its link.
+    pub link: Option<LinkError>,
 }

@@ -6,8 +6,9 @@ use aether_conflist::own::OwnEntry;
 use aether_domain::limits;
 use aether_durable::Attributes;
 use aether_durable::atomic;
+use aether_list_keeper::derive::{self, Derivation};
+use aether_list_keeper::plugin::{self as binary, Source};
 
-use crate::binary::{self, Source};
 use crate::config::{Force, Install, Mode, Places};
 use crate::diff;
 use crate::edit::{self, Edited};
@@ -105,6 +106,9 @@ impl Run<'_> {
         if plan.marker == Step::Do {
             log::line(format_args!("would remove the marker {}", self.places.marker().display()));
         }
+        for name in &plan.stale {
+            log::line(format_args!("would remove {}", self.places.conf_dir.join(name).display()));
+        }
         match plan.list {
             ListStep::Wait(missing) => {
                 log::line(format_args!("would wait: {missing}"));
@@ -117,6 +121,12 @@ impl Run<'_> {
             ListStep::Edit { choice, old, new } => {
                 log::out(format_args!("list: {choice}"));
                 diff::print(&choice.path, &old, &new);
+                Ok(Exit::Done)
+            }
+            ListStep::Derive { choice, derivation } => {
+                let path = self.places.conf_dir.join(&derivation.name);
+                log::out(format_args!("list: {}", choice.derived(derivation.name)));
+                diff::print(&path, &derivation.old.unwrap_or_default(), &derivation.new);
                 Ok(Exit::Done)
             }
         }
@@ -138,10 +148,12 @@ impl Run<'_> {
             self.prepare(&plan)?;
             match plan.list {
                 ListStep::Wait(missing) => {
+                    tidy::stale(self.places, &plan.stale)?;
                     tidy::settle(self.places)?;
                     return Ok(Reached::Waiting(missing));
                 }
                 ListStep::Already(choice) => {
+                    tidy::stale(self.places, &plan.stale)?;
                     tidy::settle(self.places)?;
                     log::line(format_args!("chained: our entry stands in {choice}"));
                     return Ok(Reached::Chained);
@@ -153,15 +165,27 @@ impl Run<'_> {
                         log::line(format_args!("put our entry into {}", choice.path.display()));
                     }
                 }
+                ListStep::Derive { choice, derivation } => self.derive(&choice, &derivation)?,
             }
         }
         Err(Error::Restless { path: self.places.conf_dir.clone(), attempts: edit::ATTEMPTS })
     }
 
+    /// Writes the list that is derived from a single plugin's configuration (I06).
+    fn derive(&self, choice: &plan::Choice, derivation: &Derivation) -> Result<(), Error> {
+        log::line(format_args!("the runtime loads {choice}, a single plugin's configuration"));
+        let path = self.places.conf_dir.join(&derivation.name);
+        let done = derive::write(&self.places.conf_dir, derivation, &self.own, || true)?;
+        if edit::told(&path, done) == Edited::Yes {
+            log::line(format_args!("derived {} from it, with our entry in it", path.display()));
+        }
+        Ok(())
+    }
+
     /// The steps before the list.
     fn prepare(&self, plan: &Plan) -> Result<(), Error> {
         if plan.binary == Step::Do {
-            binary::install(&self.places.plugin(), &self.source)?;
+            binary::install(&self.places.plugin(), &self.source, || true)?;
             log::line(format_args!(
                 "installed {} (SHA-256 {})",
                 self.places.plugin().display(),
@@ -192,7 +216,7 @@ impl Run<'_> {
         match plan::list(self.places, &self.own, &net) {
             Ok(ListStep::Edit { new, .. }) => Some(new),
             Ok(ListStep::Already(_)) => Some(bytes),
-            Ok(ListStep::Wait(_)) | Err(_) => None,
+            Ok(ListStep::Derive { .. } | ListStep::Wait(_)) | Err(_) => None,
         }
     }
 }

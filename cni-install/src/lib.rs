@@ -19,7 +19,6 @@ use crate::exit::Exit;
 use crate::stop::Stop;
 
 pub mod args;
-pub mod binary;
 pub mod check;
 pub mod config;
 pub mod diff;
@@ -37,7 +36,6 @@ pub mod plan;
 pub mod profile;
 pub mod refusal;
 pub mod removal;
-pub mod rewrite;
 pub mod stop;
 pub mod tidy;
 pub mod uninstall;

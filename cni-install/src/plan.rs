@@ -1,14 +1,20 @@
 //! What an install does, decided from what was found (I01, I04, I05, I07, I10). Pure.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 use aether_conflist::chain::Names;
+use aether_conflist::derived;
 use aether_conflist::edit::{self, EditError};
-use aether_conflist::load::{By, Content, Kind, List};
+use aether_conflist::load::{By, Content, DropIns, Kind, List};
 use aether_conflist::own::OwnEntry;
 use aether_domain::format::{Format, Parsed};
 use aether_domain::wanted::Wanted;
+use aether_list_keeper::derive::Derivation;
+use aether_list_keeper::links::LinkError;
 
 use crate::config::{Force, Install, Places};
-use crate::found::{Candidate, Found, Plugin};
+use crate::found::{Found, Plugin};
 use crate::install_id;
 use crate::refusal::Refusal;
 use crate::waiting::Missing;
@@ -27,6 +33,8 @@ pub struct Plan {
     pub marker: Step,
     /// The list.
     pub list: ListStep,
+    /// Derived lists that go, once the list holds our entry (I06).
+    pub stale: Vec<OsString>,
 }
 
 /// A step that has no content of its own.
@@ -65,6 +73,13 @@ pub enum ListStep {
         /// What it will hold.
         new: Vec<u8>,
     },
+    /// A list is derived, since the file holds a single plugin's configuration (I06).
+    Derive {
+        /// The configuration, and why it is this one.
+        choice: Choice,
+        /// What to write.
+        derivation: Derivation,
+    },
     /// There is none to take yet.
     Wait(Missing),
 }
@@ -83,7 +98,7 @@ pub fn install(
     // Where a directory is missing, the places themselves are in doubt: nothing is begun.
     let doubt = match &list {
         ListStep::Wait(missing @ Missing::ConfDir(_)) => Some(missing.clone()),
-        ListStep::Wait(_) | ListStep::Already(_) | ListStep::Edit { .. } => {
+        ListStep::Wait(_) | ListStep::Already(_) | ListStep::Edit { .. } | ListStep::Derive { .. } => {
             (found.plugin == Plugin::NoDirectory).then(|| Missing::BinDir(places.bin_dir.clone()))
         }
     };
@@ -93,6 +108,7 @@ pub fn install(
             wanted: Write::NotYet,
             marker: Step::NotYet,
             list: ListStep::Wait(missing),
+            stale: Vec::new(),
         });
     }
     let binary = if found.plugin == Plugin::Identical { Step::Already } else { Step::Do };
@@ -104,7 +120,12 @@ pub fn install(
         Write::Bytes(wanted)
     };
     let marker = if found.marker.is_some() { Step::Do } else { Step::Already };
-    Ok(Plan { binary, wanted, marker, list })
+    let stale = match &list {
+        // What comes first is not ready: the derived list goes on until it is.
+        ListStep::Wait(missing) if !matches!(missing, Missing::NoList(_)) => Vec::new(),
+        _ => found.net.choice.stale().cloned().collect(),
+    };
+    Ok(Plan { binary, wanted, marker, list, stale })
 }
 
 /// Whether this install may be done at all.
@@ -178,6 +199,9 @@ pub(crate) fn list(places: &Places, own: &OwnEntry, net: &crate::found::Net) -> 
     if let Some(expected) = places.conf_name.as_ref().filter(|name| first.file_name != name.as_str()) {
         return Ok(ListStep::Wait(Missing::Unexpected { found: path, expected: expected.clone() }));
     }
+    if let Some(link @ LinkError::Outside { .. }) = &net.link {
+        return Err(Refusal::Link(link.clone()));
+    }
     let bytes = match &first.content {
         Content::Bytes(bytes) => bytes,
         Content::Broken(why) => return Ok(ListStep::Wait(Missing::Invalid { path, why: why.clone() })),
@@ -197,7 +221,7 @@ pub(crate) fn list(places: &Places, own: &OwnEntry, net: &crate::found::Net) -> 
         return Ok(ListStep::Wait(Missing::LoopbackOnly(path)));
     }
     if list.kind() == Kind::Single {
-        return Err(single(path, &list));
+        return derive(path, &list, own, net);
     }
     let new = match edit::put(&list, own) {
         Ok(new) => new,
@@ -208,28 +232,41 @@ pub(crate) fn list(places: &Places, own: &OwnEntry, net: &crate::found::Net) -> 
     if new == *bytes {
         return Ok(ListStep::Already(choice));
     }
-    refuse_link(&choice, first)?;
     Ok(ListStep::Edit { choice, old: bytes.clone(), new })
 }
 
-fn refuse_link(choice: &Choice, file: &Candidate) -> Result<(), Refusal> {
-    match &file.link {
-        Some(target) => Err(Refusal::Symlink { path: choice.path.clone(), target: target.clone() }),
-        None => Ok(()),
+/// What becomes of the list that is derived from a single plugin's configuration.
+fn derive(
+    path: PathBuf,
+    source: &List,
+    own: &OwnEntry,
+    net: &crate::found::Net,
+) -> Result<ListStep, Refusal> {
+    let name = derived::name_for(source.file_name()).unwrap_or_default();
+    let old = match net.existing.as_ref().map(|existing| &existing.content) {
+        Some(Content::Bytes(bytes)) => Some(bytes.clone()),
+        Some(Content::Unread(why)) => {
+            return Err(Refusal::Unreadable { path: path.with_file_name(name), why: why.clone() });
+        }
+        Some(Content::Broken(_)) | None => None,
+    };
+    let existing = old.as_ref().and_then(|old| List::load(&name, old.as_slice(), DropIns::none()).ok());
+    let new = match derived::derive(source, existing.as_ref(), own) {
+        Ok(new) => new,
+        Err(source) => return Err(Refusal::Derive { path, source }),
+    };
+    let choice = Choice::of(path, net.count);
+    if old.as_ref() == Some(&new) {
+        return Ok(ListStep::Already(choice.derived(name)));
     }
-}
-
-/// The plugins of a first network that hands pods on by itself. `error-cni` is what OpenShift lays down until Multus
-/// is there.
-const MULTUS: [&str; 3] = ["multus", "multus-shim", "error-cni"];
-
-fn single(path: std::path::PathBuf, list: &List) -> Refusal {
-    let plugin = list.entries().first().map(|entry| entry.plugin_type.clone()).unwrap_or_default();
-    if MULTUS.contains(&plugin.as_str()) {
-        Refusal::Multus { path, plugin }
-    } else {
-        Refusal::Single { path, plugin }
-    }
+    let derivation = Derivation {
+        source: source.file_name().to_owned(),
+        source_bytes: source.bytes().to_vec(),
+        name,
+        old,
+        new,
+    };
+    Ok(ListStep::Derive { choice, derivation })
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use aether_conflist::derived::DeriveError;
 use aether_conflist::edit::EditError;
 use aether_domain::ids::InstallId;
+use aether_list_keeper::links::LinkError;
 
 use crate::exit::Exit;
 
@@ -51,41 +53,18 @@ pub enum Refusal {
         /// The oldest reader it allows.
         oldest_reader: u32,
     },
-    /// The first file is a single plugin's configuration (I06).
-    #[error(
-        "the runtime loads {path}, which holds the single plugin {plugin:?} and no list to chain to; this release does \
-         not derive a list from it: write it as a list ({{\"name\":..,\"plugins\":[..]}}) in a file with the ending \
-         .conflist that sorts before it, or have its owner do so"
-    )]
-    Single {
+    /// No list can be derived from the first file (I06, I13).
+    #[error("the runtime loads {path}, which holds a single plugin and no list to chain to")]
+    Derive {
         /// The file.
         path: PathBuf,
-        /// Its plugin.
-        plugin: String,
+        /// Why none is derived.
+        #[source]
+        source: DeriveError,
     },
-    /// The first network is Multus's, as OpenShift runs it (I13).
-    #[error(
-        "the runtime loads {path}, which hands every pod to {plugin:?} (Multus, as OpenShift runs it); a first network \
-         like this cannot be chained to, and this platform is not supported: have Multus call a chained list, or \
-         remove Multus as the first network"
-    )]
-    Multus {
-        /// The file.
-        path: PathBuf,
-        /// Its plugin.
-        plugin: String,
-    },
-    /// The chosen file is a symbolic link (I02).
-    #[error(
-        "the runtime loads {path}, which is a symbolic link to {target}; this release does not edit a list through a \
-         link: put the file itself into the directory in the link's place"
-    )]
-    Symlink {
-        /// The link.
-        path: PathBuf,
-        /// Where it points.
-        target: PathBuf,
-    },
+    /// The chosen file is a symbolic link that leads too far (I02).
+    #[error("the runtime loads a list that is not edited")]
+    Link(#[source] LinkError),
     /// The edit itself refuses (A11, I04).
     #[error("{path} is not edited")]
     Edit {
@@ -115,9 +94,8 @@ impl Refusal {
             Self::Uninstalled { .. }
             | Self::UninstalledUnknown { .. }
             | Self::NewerWanted { .. }
-            | Self::Single { .. }
-            | Self::Multus { .. }
-            | Self::Symlink { .. }
+            | Self::Derive { .. }
+            | Self::Link(_)
             | Self::Edit { .. } => Exit::Refused,
         }
     }

@@ -1,5 +1,6 @@
 //! What an uninstall does, decided from what was found (I01, I14). Pure.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use aether_conflist::chain::Names;
@@ -19,6 +20,8 @@ use crate::plan::{Step, Write};
 pub struct Removal {
     /// The marker, as bytes.
     pub marker: Write,
+    /// Derived lists, which go as a whole (I06).
+    pub derived: Vec<OsString>,
     /// Our entry, out of each list that holds it.
     pub lists: Vec<Edit>,
     /// Where something of ours may be left. The wanted state then stays, so that what is unfinished can be seen.
@@ -79,17 +82,6 @@ pub enum Problem {
         /// Why.
         why: String,
     },
-    /// The list is a symbolic link.
-    #[error(
-        "{path} holds our entry, but is a symbolic link to {target}, and this release does not edit a list through a \
-         link: take the entry out of the target by hand"
-    )]
-    Symlink {
-        /// The link.
-        path: PathBuf,
-        /// Where it points.
-        target: PathBuf,
-    },
     /// A drop-in holds our entry; it was never ours to write.
     #[error(
         "{path}, a drop-in that containerd 2 loads, holds an entry of ours, and is never touched (I04): remove it by hand"
@@ -135,7 +127,8 @@ pub fn uninstall(places: &Places, order: &Uninstall, force: Force, found: &Found
         (Binary::Remove, Plugin::Different) if force == Force::No => BinaryStep::KeepForeign,
         (Binary::Remove, Plugin::Different | Plugin::Identical) => BinaryStep::Remove,
     };
-    Removal { marker: marker(order, found), lists, problems, wanted, binary }
+    let derived = found.net.choice.derived.clone();
+    Removal { marker: marker(order, found), derived, lists, problems, wanted, binary }
 }
 
 /// The marker names what is removed. One that is there stays as it is, unless this call is a later one.
@@ -187,9 +180,6 @@ fn without_ours(
             path,
             source: EditError::Single { file: file.file_name.display().to_string() },
         });
-    }
-    if let Some(target) = &file.link {
-        return Err(Problem::Symlink { path, target: target.clone() });
     }
     let new = edit::remove(&list).map_err(|source| Problem::Edit { path: path.clone(), source })?;
     Ok(Some(Edit { path, old: bytes.clone(), new }))

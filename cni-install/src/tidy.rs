@@ -1,6 +1,9 @@
 //! Before and after the steps: leftovers of killed runs go (I12), and what is done is on the disk.
 
+use std::ffi::OsString;
+
 use aether_durable::atomic::{self, Removed, WriteError};
+use aether_list_keeper::derive;
 use rustix::io::Errno;
 
 use crate::config::Places;
@@ -26,6 +29,19 @@ pub fn sweep(places: &Places) {
         Ok(Removed::Yes) => log::line("removed the temporary file of a killed run beside the marker"),
         Err(error) => log::line(log::chain(&error)),
     }
+}
+
+/// Removes derived lists whose source is gone, or is no longer the first (I06).
+pub fn stale(places: &Places, names: &[OsString]) -> Result<(), Error> {
+    let removed = derive::remove(&places.conf_dir, names)
+        .map_err(|source| Error::Step { what: "remove a derived list", source })?;
+    for name in removed {
+        log::line(format_args!(
+            "removed {}, a list that was derived here",
+            places.conf_dir.join(name).display()
+        ));
+    }
+    Ok(())
 }
 
 /// Waits until the directories are on the disk: a run that was killed between a rename and its fsync left that to the

@@ -2,8 +2,8 @@
 
 use aether_durable::Attributes;
 use aether_durable::atomic::{self, Removed};
+use aether_list_keeper::{memory, plugin as binary};
 
-use crate::binary;
 use crate::config::{Force, Mode, Places, Uninstall};
 use crate::diff;
 use crate::edit::{self, Edited};
@@ -42,16 +42,17 @@ pub fn run(places: &Places, order: &Uninstall, force: Force, mode: Mode, stop: &
 fn strip(places: &Places, order: &Uninstall, force: Force) -> Result<Removal, Error> {
     for _ in 0..edit::ATTEMPTS {
         let removal = decide(places, order, force)?;
+        tidy::stale(places, &removal.derived)?;
         if removal.lists.is_empty() {
             return Ok(removal);
         }
-        let mut failed = None;
+        let mut failed: Option<Error> = None;
         for list in &removal.lists {
             let again = |bytes: Vec<u8>| removal::without_ours_in(&list.path, bytes);
             match edit::perform(&list.path, &list.old, &list.new, again) {
                 Ok(Edited::Yes) => log::line(format_args!("took our entry out of {}", list.path.display())),
                 Ok(Edited::Changed) => {}
-                Err(error) => failed = failed.or(Some(error)),
+                Err(error) => failed = failed.or(Some(error.into())),
             }
         }
         if let Some(error) = failed {
@@ -65,6 +66,13 @@ fn strip(places: &Places, order: &Uninstall, force: Force) -> Result<Removal, Er
 fn finish(places: &Places, removal: &Removal) -> Result<Exit, Error> {
     for problem in &removal.problems {
         log::line(format_args!("not done: {}", log::chain(problem)));
+    }
+    if removal.problems.is_empty()
+        && memory::forget(&places.state_dir)
+            .map_err(|source| Error::Step { what: "forget what was observed healthy", source })?
+            == Removed::Yes
+    {
+        log::line("forgot what the agent had last observed healthy");
     }
     if removal.wanted == Step::Do {
         atomic::remove(&places.wanted())
@@ -123,7 +131,10 @@ fn dry(places: &Places, removal: &Removal) -> Result<Exit, Error> {
     for list in &removal.lists {
         diff::print(&list.path, &list.old, &list.new);
     }
-    if removal.lists.is_empty() {
+    for name in &removal.derived {
+        log::line(format_args!("would remove {}", places.conf_dir.join(name).display()));
+    }
+    if removal.lists.is_empty() && removal.derived.is_empty() {
         log::out("unchanged: no list holds our entry");
     }
     for problem in &removal.problems {

@@ -58,6 +58,11 @@ pub fn choose<N: AsRef<OsStr>>(names: impl IntoIterator<Item = N>) -> Choice {
     Choice { loaded, first: foreign.into_iter().next(), derived }
 }
 
+/// The names that the runtime looks at, in its order, without derived lists.
+pub fn foreign<N: AsRef<OsStr>>(names: impl IntoIterator<Item = N>) -> Vec<OsString> {
+    load::candidates(names).into_iter().filter(|name| !is_derived(name)).collect()
+}
+
 /// Whether a file of this name is a derived list.
 pub fn is_derived(name: &OsStr) -> bool {
     source_of(name).is_some()
@@ -198,7 +203,7 @@ fn compose(source: &List, plugin: &Entry, existing: Option<&List>) -> Vec<u8> {
     // To a single configuration libcni 1.3 appends no drop-ins; nor does it to this.
     bytes.extend_from_slice(b",\n  \"loadOnlyInlinedPlugins\": true,\n  \"plugins\": [\n    ");
     bytes.extend_from_slice(source.text(plugin));
-    for entry in existing.into_iter().flat_map(|list| foreign(list, plugin)) {
+    for entry in existing.into_iter().flat_map(|list| others(list, plugin)) {
         bytes.extend_from_slice(b",\n    ");
         bytes.extend_from_slice(existing.map_or(&[][..], |list| list.text(entry)));
     }
@@ -208,10 +213,10 @@ fn compose(source: &List, plugin: &Entry, existing: Option<&List>) -> Vec<u8> {
 
 /// The entries of a derived list that others put there: all but ours and the one that stands for the source, which is
 /// the first of its type, or else the first.
-fn foreign<'a>(list: &'a List, plugin: &Entry) -> impl Iterator<Item = &'a Entry> {
-    let others: Vec<&Entry> = list.entries().iter().filter(|entry| !entry.is_ours()).collect();
-    let stands = others.iter().position(|entry| entry.plugin_type == plugin.plugin_type).unwrap_or(0);
-    others.into_iter().enumerate().filter(move |(index, _)| *index != stands).map(|(_, entry)| entry)
+fn others<'a>(list: &'a List, plugin: &Entry) -> impl Iterator<Item = &'a Entry> {
+    let entries: Vec<&Entry> = list.entries().iter().filter(|entry| !entry.is_ours()).collect();
+    let stands = entries.iter().position(|entry| entry.plugin_type == plugin.plugin_type).unwrap_or(0);
+    entries.into_iter().enumerate().filter(move |(index, _)| *index != stands).map(|(_, entry)| entry)
 }
 
 #[cfg(unix)]

@@ -6,7 +6,7 @@ use aether_domain::wanted::Marker;
 use proptest::prelude::*;
 
 use super::*;
-use crate::found::{Kept, Net};
+use crate::found::{Candidate, Kept, Net};
 
 const LIST: &str = r#"{"name":"cbr0","plugins":[{"type":"flannel"}]}"#;
 const SHA: &str = "00ff";
@@ -35,6 +35,9 @@ fn net(files: &[(&str, &str)]) -> Net {
         names: Names::Listed(files.iter().map(|(name, _)| name.into()).collect()),
         candidates: files.iter().map(candidate).collect(),
         count: files.len(),
+        choice: derived::choose(files.iter().map(|(name, _)| name)),
+        existing: None,
+        link: None,
     }
 }
 
@@ -126,14 +129,48 @@ fn i12_what_cannot_be_read_is_an_error_and_no_reason_to_wait() {
 }
 
 #[test]
-fn i02_a_link_that_holds_our_entry_already_is_nothing_to_refuse() {
-    let mut before = found(&[("10-f.conflist", LIST)]);
-    let first = plan("m/1", Force::No, &before).unwrap();
-    before.net.candidates.first_mut().unwrap().link = Some("/elsewhere".into());
-    assert!(matches!(plan("m/1", Force::No, &before), Err(Refusal::Symlink { .. })));
-    let mut after = done(&first, &before);
-    after.net.candidates.first_mut().unwrap().link = Some(Path::new("/elsewhere").into());
-    assert!(matches!(plan("m/1", Force::No, &after).unwrap().list, ListStep::Already(_)));
+fn i02_a_link_is_followed_unless_it_leads_out_of_what_is_mounted() {
+    let mut node = found(&[("10-f.conflist", LIST)]);
+    node.net.candidates.first_mut().unwrap().link = Some("../list".into());
+    assert!(matches!(plan("m/1", Force::No, &node).unwrap().list, ListStep::Edit { .. }));
+    node.net.link =
+        Some(LinkError::Outside { path: "/d/10-f.conflist".into(), target: "/elsewhere/list".into() });
+    let refusal = plan("m/1", Force::Yes, &node).unwrap_err();
+    assert!(
+        matches!(refusal, Refusal::Link(_)) && refusal.exit() == crate::exit::Exit::Refused,
+        "{refusal:?}"
+    );
+}
+
+#[test]
+fn i06_a_single_configuration_is_derived_from_and_derived_lists_of_others_go() {
+    let (conf, list, stale) = ("10-b.conf", "00-aether-10-b.conf.conflist", "00-aether-20-c.conf.conflist");
+    let mut node = found(&[(conf, r#"{"name":"b","type":"bridge"}"#)]);
+    let names = [conf, stale];
+    node.net.choice = derived::choose(names);
+    let first = plan("m/1", Force::No, &node).unwrap();
+    let ListStep::Derive { derivation, .. } = &first.list else { panic!("{first:?}") };
+    assert_eq!((derivation.name.to_str(), &derivation.old), (Some(list), &None));
+    assert_eq!(first.stale, [stale]);
+    let mut after = done(&first, &node);
+    after.net.choice = derived::choose([conf, list]);
+    let mut existing = node.net.candidates[0].clone();
+    existing.content = Content::Bytes(derivation.new.clone());
+    after.net.existing = Some(existing);
+    let second = plan("m/1", Force::No, &after).unwrap();
+    assert!(matches!(&second.list, ListStep::Already(choice) if choice.derived.is_some()), "{second:?}");
+    assert!(second.stale.is_empty());
+}
+
+#[test]
+fn i06_a_derived_list_goes_with_its_source_but_stays_while_the_next_file_is_not_ready() {
+    let stale = "00-aether-20-c.conf.conflist";
+    let mut gone = found(&[]);
+    gone.net.choice = derived::choose([stale]);
+    assert_eq!(plan("m/1", Force::No, &gone).unwrap().stale, [stale]);
+    let mut torn = found(&[("05-x.conflist", "{")]);
+    torn.net.choice = derived::choose([stale, "05-x.conflist"]);
+    assert!(plan("m/1", Force::No, &torn).unwrap().stale.is_empty());
 }
 
 proptest! {

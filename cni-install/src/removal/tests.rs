@@ -2,6 +2,8 @@ use aether_domain::format::Parsed;
 use aether_domain::ids::InstallId;
 use aether_domain::wanted::Wanted;
 
+use aether_conflist::derived;
+
 use super::*;
 use crate::found::{Kept, Net};
 
@@ -35,6 +37,9 @@ fn found(files: &[(&str, &str)]) -> Found {
             names: Names::Listed(files.iter().map(|(name, _)| name.into()).collect()),
             candidates: files.iter().map(candidate).collect(),
             count: files.len(),
+            choice: derived::choose(files.iter().map(|(name, _)| name)),
+            existing: None,
+            link: None,
         },
         plugin: Plugin::Identical,
         wanted: Some(Kept { bytes: Vec::new(), parsed: Parsed::Good(wanted) }),

@@ -1,8 +1,8 @@
 //! Which file is taken, and what is refused.
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use crate::support::{FLANNEL, LIST, Node};
+use crate::support::{FLANNEL, LIST, Node, chmod};
 
 const SINGLE: &str = r#"{"cniVersion":"0.3.0","name":"b","type":"bridge","bridge":"cni0"}"#;
 
@@ -117,23 +117,93 @@ fn i04_drop_ins_of_others_are_no_hindrance() {
     assert_eq!(node.ours(LIST).len(), 1);
 }
 
-/// B1, B3: the single file is neither renamed nor edited; a list derived from it comes with a later release.
+/// The list that is derived from a configuration of this name.
+fn derived(name: &str) -> String {
+    format!("00-aether-{name}.conflist")
+}
+
+/// B1, B3: the single file is neither renamed nor edited; the runtime loads a list that holds it and ours.
 #[test]
-fn i06_b1_b3_a_single_network_is_refused_with_what_to_do() {
+fn i06_b1_b3_a_list_is_derived_from_a_single_network_and_goes_at_uninstall() {
     for name in ["10-bridge.conf", "10-bridge.json"] {
-        let node = Node::empty();
-        node.put(name, SINGLE);
-        node.put("10-bridge.conflist.later", FLANNEL);
-        refused(&node, &[name, "\"bridge\"", "this release does not", ".conflist", "sorts before"]);
+        for (conf, version) in [
+            (SINGLE.to_owned(), Some("0.3.0")),
+            (SINGLE.replace("0.3.0", "1.0.0"), Some("1.0.0")),
+            (SINGLE.replace(r#""cniVersion":"0.3.0","#, ""), None),
+        ] {
+            let node = Node::empty();
+            node.put(name, &conf);
+            let before = node.tree();
+            assert!(node.run(&["--dry-run"]).ends(0).out.contains(&derived(name)));
+            assert_eq!(node.tree(), before);
+            node.install().ends(0).says(&[name, &derived(name), "derived"]);
+            let list: serde_json::Value = serde_json::from_slice(&node.get(&derived(name))).unwrap();
+            assert_eq!(
+                list.get("cniVersion").and_then(|version| version.as_str()),
+                version,
+                "absent stays absent"
+            );
+            assert_eq!((&list["name"], &list["plugins"][0]["type"]), (&"b".into(), &"bridge".into()));
+            assert_eq!(node.ours(&derived(name)).len(), 1);
+            assert_eq!(node.get(name), conf.as_bytes());
+            node.run(&["--check"]).ends(0);
+            let chained = node.tree();
+            node.install().ends(0);
+            assert_eq!(node.tree(), chained);
+            node.run(&["uninstall", "--remove-binary"]).ends(0);
+            assert_eq!(node.tree(), before);
+        }
     }
 }
 
 /// B1: with a list and a single file of the same name, the single file sorts first.
 #[test]
-fn i06_b1_a_single_network_that_sorts_before_a_list_is_refused_too() {
+fn i06_b1_a_single_network_that_sorts_before_a_list_is_what_is_derived_from() {
     let node = Node::flannel();
     node.put("10-flannel.conf", SINGLE);
-    refused(&node, &["10-flannel.conf"]);
+    node.install().ends(0);
+    let first = aether_conflist::load::candidates(
+        std::fs::read_dir(node.conf()).unwrap().map(|entry| entry.unwrap().file_name()),
+    );
+    assert_eq!(first.first().unwrap().to_str().unwrap(), derived("10-flannel.conf"));
+    assert_eq!(node.get(LIST), FLANNEL.as_bytes());
+}
+
+/// A14: the derived list follows its source, keeps what others put into it, and goes with it.
+#[test]
+fn i06_a14_the_derived_list_follows_its_source_and_goes_with_it() {
+    let node = Node::empty();
+    let (name, list) = ("10-bridge.conf", derived("10-bridge.conf"));
+    node.put(name, SINGLE);
+    node.install().ends(0);
+    let text = String::from_utf8(node.get(&list)).unwrap();
+    node.put(&list, text.replace("\"plugins\": [", "\"plugins\": [{\"type\":\"other\"},"));
+    node.put(name, SINGLE.replace("cni0", "cni1"));
+    node.run(&["--check"]).ends(3);
+    node.install().ends(0);
+    let text = String::from_utf8(node.get(&list)).unwrap();
+    assert!(text.contains("cni1") && text.contains("other") && node.ours(&list).len() == 1, "{text}");
+    // Its owner ships a list now.
+    std::fs::remove_file(node.conf().join(name)).unwrap();
+    node.put(LIST, FLANNEL);
+    node.run(&["--check"]).ends(3);
+    node.install().ends(0).says(&["removed", &list]);
+    assert!(!node.conf().join(&list).exists());
+    assert_eq!(node.ours(LIST).len(), 1);
+    // And nothing at all is left.
+    node.put(name, SINGLE);
+    std::fs::remove_file(node.list()).unwrap();
+    node.install().ends(0);
+    std::fs::remove_file(node.conf().join(name)).unwrap();
+    node.install().ends(3).says(&["removed", &list]);
+    assert!(!node.conf().join(&list).exists());
+}
+
+#[test]
+fn i06_where_no_derived_name_sorts_first_it_is_refused_with_what_to_do() {
+    let node = Node::empty();
+    node.put("00-a.conf", SINGLE);
+    refused(&node, &["00-a.conf", "\"bridge\"", "does not sort before it", "rename"]);
 }
 
 /// B9: no network of our plugin alone is ever made, whatever is there.
@@ -147,27 +217,37 @@ fn i06_b9_no_file_is_created_in_net_d_but_the_wanted_state() {
 }
 
 #[test]
-fn i02_a_list_behind_a_symbolic_link_is_refused_with_what_to_do() {
-    let node = Node::empty();
-    let target = node.root().join("elsewhere.conflist");
-    std::fs::write(&target, FLANNEL).unwrap();
-    symlink(&target, node.list()).unwrap();
-    refused(&node, &["symbolic link", "elsewhere.conflist", "this release does not"]);
-    assert_eq!(std::fs::read(&target).unwrap(), FLANNEL.as_bytes());
+fn i02_a_list_behind_a_symbolic_link_is_edited_beside_itself_and_the_link_stays() {
+    for relative in [true, false] {
+        let node = Node::empty();
+        let target = node.root().join("elsewhere.conflist");
+        std::fs::write(&target, FLANNEL).unwrap();
+        chmod(&target, 0o640);
+        xattr::set(&target, "user.x", b"y").unwrap();
+        let link = if relative { "../elsewhere.conflist".into() } else { target.clone() };
+        symlink(&link, node.list()).unwrap();
+        let before = node.tree();
+        node.install().ends(0);
+        assert_eq!(std::fs::read_link(node.list()).unwrap(), link);
+        assert_eq!(node.ours(LIST).len(), 1);
+        assert_eq!(std::fs::metadata(&target).unwrap().permissions().mode() & 0o7777, 0o640);
+        assert_eq!(xattr::get(&target, "user.x").unwrap().as_deref(), Some(&b"y"[..]));
+        node.run(&["--check"]).ends(0);
+        node.run(&["uninstall", "--remove-binary"]).ends(0);
+        assert_eq!(node.tree(), before);
+        assert_eq!(std::fs::read(&target).unwrap(), FLANNEL.as_bytes());
+    }
 }
 
 #[test]
-fn i02_uninstall_names_an_entry_behind_a_symbolic_link_and_is_not_finished() {
-    let node = Node::flannel();
-    node.install().ends(0);
-    let target = node.root().join("elsewhere.conflist");
-    std::fs::rename(node.list(), &target).unwrap();
-    symlink(&target, node.list()).unwrap();
-    node.uninstall().ends(1).says(&["symbolic link", "elsewhere.conflist", "by hand"]);
-    assert!(node.marker().exists());
-    std::fs::write(&target, FLANNEL).unwrap();
-    node.uninstall().ends(0);
-    assert!(!node.wanted().exists());
+fn i02_a_link_out_of_what_is_mounted_is_refused_with_what_to_do() {
+    let node = Node::empty();
+    symlink("/nowhere/at/all.conflist", node.list()).unwrap();
+    refused(
+        &node,
+        &["symbolic link", "/nowhere/at/all.conflist", "outside what is mounted", "mount its directory"],
+    );
+    assert_eq!(std::fs::read_link(node.list()).unwrap(), std::path::Path::new("/nowhere/at/all.conflist"));
 }
 
 #[test]

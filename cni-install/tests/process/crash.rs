@@ -34,6 +34,52 @@ fn install_in_order(node: &Node, what: &str) {
     assert!(node.temporaries().len() <= 1, "{what}: {:?}", node.temporaries());
 }
 
+/// A node whose network is a single configuration, and the list that is derived from it.
+const CONF: &str = "10-bridge.conf";
+const DERIVED: &str = "00-aether-10-bridge.conf.conflist";
+const BRIDGE: &str = r#"{"name":"b","type":"bridge"}"#;
+
+fn single() -> Node {
+    let node = Node::empty();
+    node.put(CONF, BRIDGE);
+    node
+}
+
+#[test]
+fn i12_i06_an_install_that_derives_a_list_killed_at_any_call_leaves_a_whole_one_or_none() {
+    each_kill(single, &["--no-wait"], |node, what| {
+        assert_eq!(node.get(CONF), BRIDGE.as_bytes(), "{what}");
+        if node.conf().join(DERIVED).exists() {
+            assert_eq!(ours(&node.get(DERIVED)).len(), 1, "{what}");
+            assert!(node.plugin().exists() && node.wanted().exists(), "{what}");
+        }
+        node.install().ends(0);
+        assert_eq!(ours(&node.get(DERIVED)).len(), 1, "{what}");
+        assert_eq!(node.temporaries(), [] as [&Path; 0], "{what}");
+    });
+}
+
+#[test]
+fn i12_i06_an_uninstall_of_a_derived_list_killed_at_any_call_is_completed_by_the_next() {
+    let prepare = || {
+        let node = single();
+        node.install().ends(0);
+        std::fs::write(node.state().join("chain.json"), "{}").unwrap();
+        node
+    };
+    each_kill(prepare, &["uninstall"], |node, what| {
+        let derived = node.conf().join(DERIVED);
+        assert!(derived.exists() || node.marker().exists(), "{what}");
+        assert!(node.wanted().exists() || !derived.exists(), "{what}");
+        node.uninstall().ends(0);
+        assert!(
+            !derived.exists() && !node.wanted().exists() && !node.state().join("chain.json").exists(),
+            "{what}"
+        );
+        assert_eq!(node.get(CONF), BRIDGE.as_bytes(), "{what}");
+    });
+}
+
 /// What holds of an uninstall at every moment: the marker stands before anything goes.
 #[track_caller]
 fn uninstall_in_order(node: &Node, what: &str) {

@@ -144,10 +144,10 @@ fn i05_i07_what_turns_out_to_be_impossible_ends_the_wait() {
     let mut run = Waiting::start(&node, &[]);
     run.line("waiting");
     let temp = node.conf().join("x.tmp");
-    std::fs::write(&temp, r#"{"name":"b","type":"bridge"}"#).unwrap();
+    std::fs::write(&temp, r#"{"name":"m","type":"multus"}"#).unwrap();
     std::fs::rename(&temp, node.conf().join("10-b.conf")).unwrap();
     assert_eq!(run.child.0.wait().unwrap().code(), Some(4));
-    run.line("this release does not");
+    run.line("Multus");
 }
 
 /// As a container's first process it would be deaf to SIGTERM unless it listened.

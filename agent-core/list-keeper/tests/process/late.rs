@@ -115,7 +115,7 @@ fn c02_a_newer_file_ends_the_wait_for_a_late_writer() {
 fn c02_a9_a_writer_in_place_beside_the_keeper_loses_nothing() {
     let node = Node::flannel();
     let rounds = AtomicUsize::new(0);
-    let last = FLANNEL.replace("portmap", "round-99");
+    let final_text = FLANNEL.replace("portmap", "round-99");
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for round in 0..100 {
@@ -127,7 +127,7 @@ fn c02_a9_a_writer_in_place_beside_the_keeper_loses_nothing() {
             }
         });
         let start = Instant::now();
-        while node.get(LIST) != chained_text(&last, ENTRY) {
+        while node.get(LIST) != chained_text(&final_text, ENTRY) {
             assert!(start.elapsed() < Duration::from_secs(60), "{}", node.get(LIST));
             let old = node.get(LIST);
             let Ok(list) =

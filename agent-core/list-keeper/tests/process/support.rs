@@ -1,5 +1,6 @@
 //! A node in a temporary directory.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use aether_conflist::edit;
@@ -113,7 +114,11 @@ impl Node {
 }
 
 pub(crate) fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut hex = String::new();
+    for byte in Sha256::digest(bytes) {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
 }
 
 /// The list with the entry in it.
