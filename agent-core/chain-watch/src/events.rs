@@ -46,6 +46,18 @@ pub(crate) struct Events {
     directory: Option<(WatchDescriptor, Identity)>,
     path: PathBuf,
     name: OsString,
+    binaries: Binaries,
+}
+
+/// The plugin's directory, where only the plugin is of interest.
+#[derive(Debug)]
+struct Binaries {
+    /// `None` where it cannot be watched: then the plugin is polled.
+    watch: Option<WatchDescriptor>,
+    /// What the path named when it was tried.
+    identity: Option<Identity>,
+    path: PathBuf,
+    plugin: OsString,
 }
 
 /// Holds some hundred events with names of usual length.
@@ -54,8 +66,8 @@ const BUFFER: usize = 16 * 1024;
 const EVENTS_MAX: usize = 4096;
 
 impl Events {
-    /// Watches the directory that `path` names now, or its parent where there is none yet.
-    pub(crate) fn arm(path: &Path) -> Result<Self, ArmError> {
+    /// Watches the directory that `path` names now, or its parent where there is none yet; and the `plugin`.
+    pub(crate) fn arm(path: &Path, plugin: &Path) -> Result<Self, ArmError> {
         let unavailable = |source| ArmError::Unavailable { path: path.to_owned(), source };
         let inotify = Inotify::init().map_err(unavailable)?;
         let inside = WatchMask::CREATE
@@ -83,9 +95,10 @@ impl Events {
                 Some((watch.map_err(unavailable)?, before))
             }
         };
+        let binaries = Binaries::arm(&inotify, plugin);
         let queue = inotify.into_event_stream(vec![0; BUFFER]).map_err(unavailable)?;
         let name = path.file_name().unwrap_or_default().to_owned();
-        Ok(Self { queue, directory, path: path.to_owned(), name })
+        Ok(Self { queue, directory, path: path.to_owned(), name, binaries })
     }
 
     /// Whether the directory itself is watched, not just waited for.
@@ -93,8 +106,13 @@ impl Events {
         self.directory.is_some()
     }
 
-    /// Whether the path still names the watched directory. Asked at each poll: no event tells of a change further up.
+    /// Whether both paths still name the watched directories. Asked at each poll: no event tells of a change further up.
     pub(crate) fn stands(&self) -> bool {
+        self.directory_stands() && identity(&self.binaries.path) == self.binaries.identity
+    }
+
+    /// Whether the path still names the watched directory of configurations.
+    pub(crate) fn directory_stands(&self) -> bool {
         identity(&self.path) == self.directory.as_ref().map(|(_, identity)| *identity)
     }
 
@@ -105,8 +123,12 @@ impl Events {
             let mut next = self.queue.next().await;
             for _ in 0..EVENTS_MAX {
                 let Some(event) = next.transpose()? else { return Err(io::ErrorKind::UnexpectedEof.into()) };
-                let inside = self.directory.as_ref().is_some_and(|(watch, _)| *watch == event.wd);
-                heard.take(event.mask, inside, event.name.as_ref() == Some(&self.name));
+                if self.binaries.watch.as_ref() == Some(&event.wd) {
+                    heard.changed |= event.name.as_ref() == Some(&self.binaries.plugin);
+                } else {
+                    let inside = self.directory.as_ref().is_some_and(|(watch, _)| *watch == event.wd);
+                    heard.take(event.mask, inside, event.name.as_ref() == Some(&self.name));
+                }
                 match self.queue.next().now_or_never() {
                     Some(more) => next = more,
                     None => break,
@@ -116,6 +138,21 @@ impl Events {
                 return Ok(heard);
             }
         }
+    }
+}
+
+impl Binaries {
+    fn arm(inotify: &Inotify, plugin: &Path) -> Self {
+        let path = plugin.parent().unwrap_or(Path::new("/")).to_owned();
+        let identity = identity(&path);
+        let mask = WatchMask::CLOSE_WRITE
+            | WatchMask::ATTRIB
+            | WatchMask::MOVE
+            | WatchMask::DELETE
+            | WatchMask::ONLYDIR;
+        // That it cannot be watched costs promptness only: the next poll looks at the plugin too.
+        let watch = inotify.watches().add(&path, mask).ok();
+        Self { watch, identity, path, plugin: plugin.file_name().unwrap_or_default().to_owned() }
     }
 }
 

@@ -2,17 +2,23 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use aether_conflist::chain::{self, Inspection, Marker, Names, Snapshot};
+use aether_conflist::derived;
 use aether_conflist::load::{self, Content, DropIn, DropIns};
-use aether_domain::chain::State;
+use aether_conflist::want::{Resolved, WantedFile};
+use aether_domain::chain::{Healthy, State};
 use aether_domain::ids::InstallId;
 use aether_domain::{limits, paths};
 use aether_durable::read::{self, ReadError};
 
-use crate::memory::{Memory, Resolved, WantedFile};
-use crate::watcher::Config;
+use crate::binary::{Binary, Hashed, digest};
+use crate::config::Config;
+use crate::memory::{self, Memory};
+use crate::observation::SeenFile;
 
 /// What one look found.
 #[derive(Debug)]
@@ -21,18 +27,34 @@ pub(crate) struct Seen {
     pub(crate) file: Option<String>,
     pub(crate) choice: String,
     pub(crate) plugins: Vec<String>,
+    pub(crate) files: Arc<[SeenFile]>,
+    pub(crate) wanted: Option<Arc<[u8]>>,
+    pub(crate) healthy: Option<Healthy>,
+    pub(crate) plugin_sha256: Option<String>,
+    pub(crate) binary: Binary,
     pub(crate) install_id: Option<InstallId>,
 }
+
+/// What is kept from one look to the next.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Kept {
+    pub(crate) memory: Memory,
+    pub(crate) hashed: Hashed,
+}
+
+/// How many files are shown; of more than these only the first ones matter to anybody.
+const FILES_MAX: usize = 16;
 
 /// How often a look starts again because the file it chose was gone when it came to read it.
 const ATTEMPTS: usize = 5;
 
 /// Looks once. Blocks.
-pub(crate) fn look(config: &Config, memory: &mut Memory) -> Seen {
+pub(crate) fn look(config: &Config, kept: &mut Kept, now: u64) -> Seen {
+    let Kept { memory, hashed } = kept;
     let resolved = memory.resolve(&wanted(&config.conf_dir));
     let (snapshot, count) = snapshot(config, &resolved);
     let inspection = chain::inspect(&snapshot);
-    memory.learn(&resolved, &inspection);
+    memory.learn(&resolved, &inspection, now);
     let Inspection { state, file, list } = inspection;
     let plugins = match &list {
         Some(Ok(list)) => list.entries().iter().map(|entry| entry.plugin_type.clone()).collect(),
@@ -40,7 +62,42 @@ pub(crate) fn look(config: &Config, memory: &mut Memory) -> Seen {
     };
     let choice = choice(&config.conf_dir, &snapshot.names, count);
     let file = file.map(|name| name.to_string_lossy().into_owned());
-    Seen { state, file, choice, plugins, install_id: resolved.install_id }
+    Seen {
+        files: files(&config.conf_dir, &snapshot),
+        wanted: memory::put_back(&resolved, &state),
+        healthy: memory.healthy(),
+        binary: hashed.look(&config.plugin, resolved.plugin_sha256.as_deref()),
+        plugin_sha256: resolved.plugin_sha256,
+        state,
+        file,
+        choice,
+        plugins,
+        install_id: resolved.install_id,
+    }
+}
+
+/// The files that a runtime looks at. Of the first the bytes are those that were judged.
+fn files(conf_dir: &Path, snapshot: &Snapshot) -> Arc<[SeenFile]> {
+    let Names::Listed(names) = &snapshot.names else { return Arc::from([]) };
+    let mut files = Vec::new();
+    for (index, name) in load::candidates(names).into_iter().take(FILES_MAX).enumerate() {
+        let path = conf_dir.join(&name);
+        let bytes = match (index, &snapshot.content) {
+            (0, Content::Bytes(bytes)) => Some(bytes.clone()),
+            (0, _) => None,
+            _ => read::bounded(&path, limits::CONFLIST_MAX).ok().flatten(),
+        };
+        let (Some(bytes), Ok(meta)) = (bytes, std::fs::metadata(&path)) else { continue };
+        let modified = meta.modified().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+        files.push(SeenFile {
+            name: name.to_string_lossy().into_owned(),
+            digest: digest(&bytes),
+            bytes: bytes.into(),
+            uid: meta.uid(),
+            modified: modified.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX)),
+        });
+    }
+    files.into()
 }
 
 /// The choice of I04 and C05 in words.
@@ -85,7 +142,11 @@ fn snapshot(config: &Config, resolved: &Resolved) -> (Snapshot, usize) {
             (Some(first), Content::Bytes(bytes)) => drop_ins(&config.conf_dir, first, bytes),
             _ => DropIns::none(),
         };
-        let snapshot = Snapshot { marker, want: resolved.want.clone(), names, content, drop_ins };
+        let source = candidates.first().and_then(|first| derived::source_of(first)).and_then(|source| {
+            let listed = matches!(&names, Names::Listed(names) if names.iter().any(|name| name == source));
+            listed.then(|| self::content(&config.conf_dir.join(source))).flatten()
+        });
+        let snapshot = Snapshot { marker, want: resolved.want.clone(), names, content, drop_ins, source };
         return (snapshot, candidates.len());
     }
 }
@@ -184,7 +245,7 @@ fn drop_ins(conf_dir: &Path, file_name: &OsStr, bytes: &[u8]) -> DropIns {
     }
 }
 
-fn explain(error: &ReadError) -> String {
+pub(crate) fn explain(error: &ReadError) -> String {
     match error {
         ReadError::Io { source, .. } => format!("{error}: {source}"),
         other => other.to_string(),

@@ -1,80 +1,71 @@
-//! Which entry is wanted: the wanted state's, or while that cannot be had the one last observed healthy.
+//! What was last observed healthy, and what is to be put back by it.
+
+use std::sync::Arc;
 
 use aether_conflist::chain::{Inspection, Want};
 use aether_conflist::own::OwnEntry;
-use aether_domain::chain::State;
-use aether_domain::format::{self, Parsed};
-use aether_domain::ids::InstallId;
-use aether_domain::paths;
-use aether_domain::wanted::{self, Wanted};
+use aether_conflist::want::{self, Resolved, WantedFile};
+use aether_domain::chain::{Healthy, State};
 
-/// The file of the wanted state, as it was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum WantedFile {
-    Bytes(Vec<u8>),
-    Missing,
-    /// It could not be read: why.
-    Unread(String),
-}
-
-/// What is wanted now, and by which install.
-#[derive(Debug, Clone)]
-pub(crate) struct Resolved {
-    pub(crate) want: Want,
-    pub(crate) install_id: Option<InstallId>,
-}
-
-/// What was observed healthy last. It lives as long as the process.
+/// What was observed healthy last: by this process, or by an earlier one that wrote it down.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
-    last: Option<(OwnEntry, Option<InstallId>)>,
+    last: Option<Healthy>,
 }
 
 impl Memory {
-    /// The wanted entry by this file.
-    pub(crate) fn resolve(&self, file: &WantedFile) -> Resolved {
-        let why = match file {
-            WantedFile::Missing => format!("{} is missing", paths::WANTED),
-            WantedFile::Unread(why) => why.clone(),
-            WantedFile::Bytes(bytes) => match format::parse::<Wanted>(bytes, wanted::READER) {
-                Parsed::Newer(_) => return Resolved { want: Want::Newer, install_id: None },
-                Parsed::Damaged(how) => format!("{} is damaged: {how}", paths::WANTED),
-                Parsed::Good(wanted) => match OwnEntry::parse(wanted.entry.to_string().as_bytes()) {
-                    Ok(entry) => {
-                        return Resolved { want: Want::Entry(entry), install_id: Some(wanted.install_id) };
-                    }
-                    Err(error) => format!("{} is damaged: {error}", paths::WANTED),
-                },
-            },
-        };
-        match &self.last {
-            Some((entry, id)) => Resolved { want: Want::Entry(entry.clone()), install_id: id.clone() },
-            None => Resolved {
-                want: Want::Nothing(format!(
-                    "{why}, and no entry of ours was observed healthy since this agent started"
-                )),
-                install_id: None,
-            },
-        }
+    /// The memory of an earlier process.
+    pub(crate) fn of(healthy: Option<Healthy>) -> Self {
+        Self { last: healthy }
     }
 
-    /// Remembers what `inspection` found healthy; an uninstall ends the memory.
-    pub(crate) fn learn(&mut self, resolved: &Resolved, inspection: &Inspection) {
-        match (&inspection.state, &resolved.want) {
-            (State::Uninstalled, _) => self.last = None,
-            (State::Chained, Want::Entry(entry)) => {
-                self.last = Some((entry.clone(), resolved.install_id.clone()));
+    /// What is remembered.
+    pub(crate) fn healthy(&self) -> Option<Healthy> {
+        self.last.clone()
+    }
+
+    /// The wanted entry by this file.
+    pub(crate) fn resolve(&self, file: &WantedFile) -> Resolved {
+        want::resolve(file, self.last.as_ref())
+    }
+
+    /// Remembers what `inspection` found healthy at `now` (seconds since 1970); an uninstall ends the memory.
+    pub(crate) fn learn(&mut self, resolved: &Resolved, inspection: &Inspection, now: u64) {
+        let seen = match (&inspection.state, &resolved.want) {
+            (State::Uninstalled, _) => {
+                self.last = None;
+                return;
             }
-            (State::Chained, Want::Newer) => {
-                let Some(Ok(list)) = &inspection.list else { return };
-                let seen = list.ours().next().and_then(|entry| OwnEntry::parse(list.text(entry)).ok());
-                if let Some(entry) = seen {
-                    self.last = Some((entry, None));
+            (State::Chained, Want::Entry(entry)) => Some(entry.clone()),
+            (State::Chained, Want::Newer) => match &inspection.list {
+                Some(Ok(list)) => {
+                    list.ours().next().and_then(|entry| OwnEntry::parse(list.text(entry)).ok())
                 }
+                _ => None,
+            },
+            _ => None,
+        };
+        // libcni takes what serde_json does not; such an entry cannot be kept, and an older one is worse than none.
+        let entry = seen.and_then(|entry| serde_json::from_slice(entry.text()).ok());
+        if let Some(entry) = entry {
+            let healthy =
+                Healthy::new(entry, resolved.plugin_sha256.clone(), resolved.install_id.clone(), now);
+            if !self.last.as_ref().is_some_and(|last| last.says_the_same(&healthy)) {
+                self.last = Some(healthy);
             }
-            _ => {}
         }
     }
+}
+
+/// The entry to put back in this state. What a newer program's wanted state says is not known: a strip is repaired with
+/// what was seen last, and nothing that stands is altered.
+pub(crate) fn put_back(resolved: &Resolved, state: &State) -> Option<Arc<[u8]>> {
+    let may = match (&resolved.want, state) {
+        (_, State::Uninstalled) | (Want::Nothing(_), _) => false,
+        (Want::Newer, state) => *state == State::Stripped,
+        (Want::Entry(_), _) => true,
+    };
+    resolved.put_back.as_ref().filter(|_| may).map(|entry| entry.text().into())
 }
 
 #[cfg(test)]

@@ -1,177 +1,93 @@
-//! The task that looks, and what it publishes.
+//! The task that looks.
 
-use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use aether_domain::chain::State;
-use aether_domain::ids::InstallId;
-use tokio::sync::watch;
+use aether_domain::chain::{Healthy, State};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
+use crate::binary::{Binary, Hashed};
+use crate::config::Config;
 use crate::events::{ArmError, Events};
-use crate::look;
+use crate::look::{self, Kept};
 use crate::memory::Memory;
-
-/// Where to look, and how often.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// The runtime's directory of CNI configurations.
-    pub conf_dir: PathBuf,
-    /// The state directory, where the marker of an uninstall is.
-    pub state_dir: PathBuf,
-    /// How often to look without an event.
-    pub poll: Duration,
-    /// The shortest time from one look to the next that an event asks for.
-    pub gap: Duration,
-}
-
-impl Config {
-    /// The usual times (C01) for these directories.
-    pub fn new(conf_dir: PathBuf, state_dir: PathBuf) -> Self {
-        use aether_domain::limits::{CHAIN_EVENT_GAP, CHAIN_POLL};
-        Self { conf_dir, state_dir, poll: CHAIN_POLL, gap: CHAIN_EVENT_GAP }
-    }
-}
-
-/// How changes are noticed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// The kernel tells of each.
-    Inotify,
-    /// Only by looking again and again: inotify cannot be had, or the directory is missing.
-    Poll,
-}
-
-impl Mode {
-    /// All names, for a metric with one series a mode.
-    pub const NAMES: [&'static str; 2] = ["inotify", "poll"];
-
-    /// The mode's stable name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Inotify => "inotify",
-            Self::Poll => "poll",
-        }
-    }
-}
-
-/// Why the directory was looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
-    /// For the first time.
-    Start,
-    /// The kernel told of a change.
-    Event,
-    /// It was time.
-    Poll,
-}
-
-impl Cause {
-    /// The cause's stable name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Start => "start",
-            Self::Event => "event",
-            Self::Poll => "poll",
-        }
-    }
-}
-
-/// Why events may have been lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lost {
-    /// Inotify cannot be had.
-    Unavailable,
-    /// The kernel's queue ran over.
-    Overflow,
-    /// The directory is another one than the watched.
-    Replaced,
-}
-
-impl Lost {
-    /// The reason's stable name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Unavailable => "unavailable",
-            Self::Overflow => "overflow",
-            Self::Replaced => "replaced",
-        }
-    }
-}
-
-/// What one look found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Observation {
-    /// The chain's state.
-    pub state: State,
-    /// The name of the file that the runtime would load.
-    pub file: Option<String>,
-    /// Why this file, or why none.
-    pub choice: String,
-    /// The list's plugin types, in order.
-    pub plugins: Vec<String>,
-    /// The wanted state's install id.
-    pub install_id: Option<InstallId>,
-    /// How changes are noticed.
-    pub mode: Mode,
-    /// When, in seconds since 1970.
-    pub checked_at: u64,
-}
-
-impl Observation {
-    /// Before the first look.
-    fn none_yet() -> Self {
-        let state = State::Unknown { why: "it was not looked at yet".to_owned() };
-        Self {
-            state,
-            file: None,
-            choice: String::new(),
-            plugins: Vec::new(),
-            install_id: None,
-            mode: Mode::Poll,
-            checked_at: 0,
-        }
-    }
-}
-
-/// Is told of every look and loss, one by one: the published observation shows only the latest.
-pub trait Reporter: Send + 'static {
-    /// A look is over.
-    fn looked(&self, cause: Cause, observation: &Observation);
-    /// Events may have been lost.
-    fn lost(&self, why: Lost);
-}
+use crate::observation::{Cause, Lost, Mode, Observation, Reporter};
 
 /// Looks at the directory until it is told to stop.
 #[derive(Debug)]
 pub struct Watcher<R> {
     config: Config,
     reporter: R,
-    memory: Memory,
+    kept: Kept,
     events: Option<Events>,
     /// Whether events are done without until the next poll: their queue ran over.
     resting: bool,
     /// Whether the last attempt to watch failed: said once, not at each poll.
     complained: bool,
     published: watch::Sender<Observation>,
+    looker: Looker,
+    asked: mpsc::Receiver<oneshot::Sender<()>>,
 }
 
+/// Asks the watcher to look now.
+#[derive(Debug, Clone)]
+pub struct Looker(mpsc::Sender<oneshot::Sender<()>>);
+
+impl Looker {
+    /// Returns when a look that began after this call is published, or when the watcher has ended. Blocks: for threads
+    /// that are not the runtime's.
+    pub fn look_blocking(&self) {
+        let (done, seen) = oneshot::channel();
+        if self.0.blocking_send(done).is_ok() {
+            // An error says that the watcher has ended: then nobody looks any more.
+            let _ = seen.blocking_recv();
+        }
+    }
+}
+
+/// How many may wait for a look that they asked for.
+const ASKERS_MAX: usize = 64;
+
 impl<R: Reporter> Watcher<R> {
-    /// A watcher and where its observations appear.
-    pub fn new(config: Config, reporter: R) -> (Self, watch::Receiver<Observation>) {
+    /// A watcher and where its observations appear; `healthy` is what an earlier process observed healthy last.
+    pub fn new(
+        config: Config,
+        reporter: R,
+        healthy: Option<Healthy>,
+    ) -> (Self, watch::Receiver<Observation>) {
         let (published, seen) = watch::channel(Observation::none_yet());
-        let memory = Memory::default();
-        (Self { config, reporter, memory, events: None, resting: false, complained: false, published }, seen)
+        let kept = Kept { memory: Memory::of(healthy), hashed: Hashed::default() };
+        let (ask, asked) = mpsc::channel(ASKERS_MAX);
+        let watcher = Self {
+            config,
+            reporter,
+            kept,
+            events: None,
+            resting: false,
+            complained: false,
+            published,
+            looker: Looker(ask),
+            asked,
+        };
+        (watcher, seen)
+    }
+
+    /// Who uses it can have the watcher look at any time.
+    pub fn looker(&self) -> Looker {
+        self.looker.clone()
     }
 
     /// Looks at start, on events and at each poll, until `stop`.
     pub async fn run(mut self, stop: CancellationToken) {
+        let (_, nobody) = mpsc::channel(1);
+        let mut asked = std::mem::replace(&mut self.asked, nobody);
         let mut poll = tokio::time::interval(self.config.poll);
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The first tick is due at once; the look at start stands for it.
         poll.reset();
         let mut cause = Cause::Start;
+        let mut askers: Vec<oneshot::Sender<()>> = Vec::new();
         loop {
             // Watched before it is looked at: a change after the look is an event.
             self.arm();
@@ -180,11 +96,22 @@ impl<R: Reporter> Watcher<R> {
                 () = stop.cancelled() => return,
                 () = self.look(cause) => {}
             }
+            for asker in askers.drain(..) {
+                // One that does not wait any more misses nothing.
+                let _ = asker.send(());
+            }
             cause = tokio::select! {
                 () = stop.cancelled() => return,
                 _ = poll.tick() => Cause::Poll,
+                Some(asker) = asked.recv() => {
+                    askers.push(asker);
+                    Cause::Asked
+                }
                 () = self.changed() => Cause::Event,
             };
+            while let Ok(asker) = asked.try_recv() {
+                askers.push(asker);
+            }
             self.resting &= cause != Cause::Poll;
             if cause == Cause::Event {
                 // Many writes of one writer are one look; a writer that never ends does not keep a core busy.
@@ -205,13 +132,13 @@ impl<R: Reporter> Watcher<R> {
             if events.stands() {
                 return;
             }
-            if events.is_complete() {
+            if events.is_complete() && !events.directory_stands() {
                 tracing::info!(directory = %self.config.conf_dir.display(), "the CNI directory was replaced: watching it anew");
                 self.reporter.lost(Lost::Replaced);
             }
             self.events = None;
         }
-        match Events::arm(&self.config.conf_dir) {
+        match Events::arm(&self.config.conf_dir, &self.config.plugin) {
             Ok(events) => {
                 self.events = Some(events);
                 self.complained = false;
@@ -264,35 +191,40 @@ impl<R: Reporter> Watcher<R> {
     }
 
     async fn look(&mut self, cause: Cause) {
+        let checked_at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let config = self.config.clone();
-        let memory = std::mem::take(&mut self.memory);
-        let before = memory.clone();
+        let kept = std::mem::take(&mut self.kept);
+        let before = kept.clone();
         let looked = tokio::task::spawn_blocking(move || {
-            let mut memory = memory;
-            let seen = look::look(&config, &mut memory);
-            (seen, memory)
+            let mut kept = kept;
+            let seen = look::look(&config, &mut kept, checked_at);
+            (seen, kept)
         })
         .await;
         let mode = match &self.events {
             Some(events) if events.is_complete() => Mode::Inotify,
             _ => Mode::Poll,
         };
-        let checked_at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let observation = match looked {
-            Ok((seen, memory)) => {
-                self.memory = memory;
+            Ok((seen, kept)) => {
+                self.kept = kept;
                 Observation {
                     state: seen.state,
                     file: seen.file,
                     choice: seen.choice,
                     plugins: seen.plugins,
+                    files: seen.files,
+                    wanted: seen.wanted,
+                    healthy: seen.healthy,
+                    plugin_sha256: seen.plugin_sha256,
+                    binary: seen.binary,
                     install_id: seen.install_id,
                     mode,
                     checked_at,
                 }
             }
             Err(error) => {
-                self.memory = before;
+                self.kept = before;
                 let state =
                     State::Unknown { why: format!("the look at the CNI directory ended early: {error}") };
                 Observation { state, mode, checked_at, ..Observation::none_yet() }
@@ -305,6 +237,15 @@ impl<R: Reporter> Watcher<R> {
 
     fn say(&self, now: &Observation) {
         let before = self.published.borrow();
+        if before.binary != now.binary
+            && let Binary::Wrong { .. } | Binary::Missing = now.binary
+        {
+            let how = match &now.binary {
+                Binary::Wrong { how } => how.clone(),
+                Binary::Right | Binary::Missing | Binary::Unknown { .. } => "there is none".to_owned(),
+            };
+            tracing::warn!(plugin = %self.config.plugin.display(), how, "the plugin's binary is not the wanted one");
+        }
         if before.state != now.state || before.file != now.file {
             tracing::info!(
                 state = now.state.name(),

@@ -63,10 +63,11 @@ impl Node {
         let config = Config {
             conf_dir: root.path().join("cni/net.d"),
             state_dir: root.path().join("state"),
+            plugin: root.path().join("bin/aether-cni"),
             poll,
             gap: Duration::from_millis(1),
         };
-        let (watcher, seen) = Watcher::new(config, heard.clone());
+        let (watcher, seen) = Watcher::new(config, heard.clone(), None);
         let stop = CancellationToken::new();
         let mut tasks = JoinSet::new();
         tasks.spawn(watcher.run(stop.clone()));

@@ -1,6 +1,6 @@
 //! Messages to domain types. Everything that comes in is bounded and checked here, once (O04).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aether_api::cni;
 use aether_domain::clock::{BootId, Stamp};
@@ -44,6 +44,7 @@ pub(crate) fn add(message: cni::AddRequest) -> Result<Record, Invalid> {
         managed,
         netns: Netns { path: text("network namespace's path", netns.path)?, inode: netns.inode },
         pod: pod(message.pod.unwrap_or_default())?,
+        policy_labels: BTreeMap::new(),
     })
 }
 

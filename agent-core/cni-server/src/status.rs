@@ -39,6 +39,7 @@ pub(crate) fn of_add(error: &AddError) -> Status {
             Code::InvalidArgument
         }
         AddError::Refused(_) => Code::FailedPrecondition,
+        AddError::Denied { .. } => Code::PermissionDenied,
         AddError::CallerGone { .. } => Code::Cancelled,
         AddError::Storage { .. } => Code::Internal,
     };

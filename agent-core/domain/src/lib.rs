@@ -13,4 +13,5 @@ pub mod pods;
 pub mod record;
 pub mod takeover;
 pub mod tombstone;
+pub mod upstreams;
 pub mod wanted;

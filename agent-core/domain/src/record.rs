@@ -35,6 +35,9 @@ pub struct Record {
     pub netns: Netns,
     /// The pod.
     pub pod: Pod,
+    /// What policies put on the record (M07): labels of ours, not the pod's.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub policy_labels: BTreeMap<String, String>,
 }
 
 /// A network namespace: where it was mounted, and which one it was.

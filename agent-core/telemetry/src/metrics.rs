@@ -1,5 +1,9 @@
 //! The registry: one typed handle for each metric of [`crate::table`].
 
+mod modules;
+
+pub use modules::ModuleNumbers;
+
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -11,6 +15,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::table::{self, Metric};
+use modules::ModuleMetrics;
 
 /// What `/metrics` answers with as its content type.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -45,6 +50,10 @@ pub struct Metrics {
     chain_checked: Gauge,
     chain_watch_mode: Family<Labels, Gauge>,
     chain_watch_lost: Family<Labels, Counter>,
+    ready: Gauge,
+    condition: Family<Labels, Gauge>,
+    events: Family<Labels, Counter>,
+    modules: ModuleMetrics,
     address_served: Gauge,
 }
 
@@ -96,6 +105,10 @@ impl Metrics {
             chain_checked: gauge(registry_ref, table::CHAIN_CHECKED),
             chain_watch_mode: family(registry_ref, table::CHAIN_WATCH_MODE),
             chain_watch_lost: counters(registry_ref, table::CHAIN_WATCH_LOST),
+            ready: gauge(registry_ref, table::READY),
+            condition: family(registry_ref, table::CONDITION),
+            events: counters(registry_ref, table::EVENTS),
+            modules: ModuleMetrics::new(registry_ref),
             address_served: gauge(registry_ref, table::ADDRESS_SERVED),
             registry,
         };
@@ -113,7 +126,7 @@ impl Metrics {
 
     /// Publishes the role among all roles.
     pub fn set_role(&self, role: &str, all: &[&'static str]) {
-        one_of(&self.role, table::ROLE, role, all);
+        one_of(&self.role, table::ROLE, &[], role, all);
     }
 
     /// The CNI socket is answered.
@@ -167,19 +180,41 @@ impl Metrics {
 
     /// The list was looked at: its state among all states, and when (seconds since 1970).
     pub fn chain_checked(&self, cause: &str, state: &str, all: &[&'static str], at: u64) {
-        one_of(&self.chain_state, table::CHAIN_STATE, state, all);
+        one_of(&self.chain_state, table::CHAIN_STATE, &[], state, all);
         self.chain_checks.get_or_create(&labels(table::CHAIN_CHECKS, &[cause])).inc();
         self.chain_checked.set(saturating(at));
     }
 
     /// How changes of the list are noticed, among all ways.
     pub fn chain_watch_mode(&self, mode: &str, all: &[&'static str]) {
-        one_of(&self.chain_watch_mode, table::CHAIN_WATCH_MODE, mode, all);
+        one_of(&self.chain_watch_mode, table::CHAIN_WATCH_MODE, &[], mode, all);
     }
 
     /// Events of the list were lost.
     pub fn chain_watch_lost(&self, reason: &str) {
         self.chain_watch_lost.get_or_create(&labels(table::CHAIN_WATCH_LOST, &[reason])).inc();
+    }
+
+    /// Whether the chain lets the agent be ready.
+    pub fn ready(&self, is_ready: bool) {
+        self.ready.set(is_ready.into());
+    }
+
+    /// Whether a condition holds, where that can be told.
+    pub fn condition(&self, name: &str, state: Option<bool>) {
+        let value = state.map_or(-1, i64::from);
+        self.condition.get_or_create(&labels(table::CONDITION, &[name])).set(value);
+    }
+
+    /// An event for a person was raised.
+    pub fn event(&self, module: &str, reason: &str) {
+        self.events.get_or_create(&labels(table::EVENTS, &[module, reason])).inc();
+    }
+
+    /// Takes over what is known of modules, among all states, and how much in their directory is none. It is asked when
+    /// somebody reads the metrics.
+    pub fn modules(&self, modules: &[ModuleNumbers], states: &[&'static str], stray: usize) {
+        self.modules.take_over(modules, states, stray);
     }
 
     /// The metrics address is served.
@@ -236,9 +271,16 @@ fn labels(metric: Metric, values: &[&str]) -> Labels {
     metric.labels.iter().copied().zip(values.iter().map(|value| (*value).to_owned())).collect()
 }
 
-fn one_of(family: &Family<Labels, Gauge>, metric: Metric, current: &str, all: &[&'static str]) {
+fn one_of(
+    family: &Family<Labels, Gauge>,
+    metric: Metric,
+    before: &[&str],
+    current: &str,
+    all: &[&'static str],
+) {
     for name in all {
-        family.get_or_create(&labels(metric, &[name])).set(i64::from(*name == current));
+        let values = [before, &[name]].concat();
+        family.get_or_create(&labels(metric, &values)).set(i64::from(*name == current));
     }
 }
 
@@ -258,7 +300,44 @@ mod tests {
         metrics.chain_checked("poll", "chained", &["chained", "stripped"], 9);
         metrics.chain_watch_mode("poll", &["inotify", "poll"]);
         metrics.chain_watch_lost("overflow");
+        metrics.condition("chained", Some(true));
+        metrics.event("conflist-reassert", "ConflistFight");
+        metrics.modules(&[module("team")], &["enabled", "disabled"], 1);
         metrics
+    }
+
+    fn module(name: &str) -> ModuleNumbers {
+        ModuleNumbers {
+            name: name.to_owned(),
+            state: "enabled".to_owned(),
+            failures: vec![("trap".to_owned(), 2)],
+            verdicts: vec![("module".to_owned(), "deny".to_owned(), 3)],
+            actions: vec![("replace-list".to_owned(), "done".to_owned(), 4)],
+            total_seconds: 0.5,
+            counters: vec![("repairs".to_owned(), 5)],
+            gauges: vec![("share".to_owned(), 0.25)],
+            ..ModuleNumbers::default()
+        }
+    }
+
+    #[test]
+    fn m11_a_modules_numbers_are_taken_over_and_one_that_is_gone_has_no_series_left() {
+        let metrics = touched();
+        let text = metrics.render();
+        for series in [
+            "aether_module_state{module=\"team\",state=\"enabled\"} 1",
+            "aether_module_state{module=\"team\",state=\"disabled\"} 0",
+            "aether_module_failures_total{module=\"team\",kind=\"trap\"} 2",
+            "aether_module_verdicts_total{module=\"team\",by=\"module\",verdict=\"deny\"} 3",
+            "aether_module_call_seconds_total{module=\"team\"} 0.5",
+            "aether_module_counter_total{module=\"team\",name=\"repairs\"} 5",
+            "aether_module_gauge{module=\"team\",name=\"share\"} 0.25",
+        ] {
+            assert!(text.contains(series), "{series} is not in\n{text}");
+        }
+        metrics.modules(&[module("other")], &["enabled"], 0);
+        let text = metrics.render();
+        assert!(text.contains("module=\"other\"") && !text.contains("module=\"team\""), "{text}");
     }
 
     #[test]

@@ -97,13 +97,53 @@ table! {
     CHAIN_STATE = Gauge "aether_chain_state" ["state"],
         "1 for the state of the list that the runtime would load, 0 for the others";
     CHAIN_CHECKS = Counter "aether_chain_checks" ["cause"],
-        "Looks at the list, by cause: start, event, poll";
+        "Looks at the list, by cause: start, event, poll, asked (after a repair)";
     CHAIN_CHECKED = Gauge "aether_chain_checked_timestamp_seconds" [],
         "When the list was last looked at, in seconds since 1970";
     CHAIN_WATCH_MODE = Gauge "aether_chain_watch_mode" ["mode"],
         "1 for how changes of the list are noticed: inotify (at once), poll (inotify cannot be had; within the poll interval)";
     CHAIN_WATCH_LOST = Counter "aether_chain_watch_lost" ["reason"],
         "Times that events were lost: unavailable (inotify cannot be had), overflow (its queue ran over), replaced (the directory is another one)";
+
+    READY = Gauge "aether_ready" [],
+        "1 while the node's chain lets this agent be ready, else 0 (`aetherctl conditions` says why)";
+    CONDITION = Gauge "aether_condition" ["condition"],
+        "1 where the condition holds, 0 where it does not, -1 where it cannot be told";
+    EVENTS = Counter "aether_events" ["module", "reason"],
+        "Events for a person that were raised (`aetherctl events` shows them)";
+
+    MODULE_INFO = Gauge "aether_module_info" ["module", "world", "source", "version", "digest", "mode"],
+        "Always 1; the labels name what runs";
+    MODULE_STATE = Gauge "aether_module_state" ["module", "state"],
+        "1 for the module's state (loaded, disabled, enabled, faulted, quarantined, rejected), 0 for the others";
+    MODULE_PROBLEM = Gauge "aether_module_problem" ["module"],
+        "1 while something is wrong with the module's files (another version may run; `aetherctl modules` says what), else 0";
+    MODULE_CALLS = Counter "aether_module_calls" ["module"],
+        "Calls of the module's exports";
+    MODULE_FAILURES = Counter "aether_module_failures" ["module", "kind"],
+        "Calls that came to nothing, by kind: trap, deadline, memory, config, transient, budget, struck";
+    MODULE_VERDICTS = Counter "aether_module_verdicts" ["module", "by", "verdict"],
+        "Verdicts on pods: abstain, admit, admit-with, ignore, deny; by the module, or by its failure-policy where it could not answer";
+    MODULE_ACTIONS = Counter "aether_module_actions" ["module", "action", "outcome"],
+        "Actions that the module staged, by what came of them: done, conflict, failed, dropped";
+    MODULE_LOADS = Counter "aether_module_loads" ["module"],
+        "Times that a version of the module was taken";
+    MODULE_LAST_SECONDS = Gauge "aether_module_last_call_seconds" ["module"],
+        "How long the last call took";
+    MODULE_SECONDS = Counter "aether_module_call_seconds" ["module"],
+        "How long all calls took together";
+    MODULE_MEMORY = Gauge "aether_module_memory_peak_bytes" ["module"],
+        "The largest linear memory that any instance of the module had";
+    MODULE_LINES_DROPPED = Counter "aether_module_log_lines_dropped" ["module"],
+        "Log lines of the module that were over its rate";
+    MODULE_SERIES_REFUSED = Counter "aether_module_series_refused" ["module"],
+        "Calls of the module that named a metric series too many, or one whose name is not taken";
+    MODULE_COUNTER = Counter "aether_module_counter" ["module", "name"],
+        "The module's own counters";
+    MODULE_GAUGE = Gauge "aether_module_gauge" ["module", "name"],
+        "The module's own gauges";
+    MODULES_STRAY = Gauge "aether_modules_directory_problems" [],
+        "What is in the operator's directory of modules and no module (`aetherctl modules` names it)";
 
     ADDRESS_SERVED = Gauge "aether_metrics_address_served" [],
         "1 while the metrics address is served by this agent, 0 while it is not (standby, no address, or the port is taken)";

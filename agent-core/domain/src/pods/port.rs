@@ -148,6 +148,16 @@ pub enum AddError {
         /// The bound.
         max: usize,
     },
+    /// A policy says no (M07).
+    #[error("the policy {module} denies pod {pod}: {message}")]
+    Denied {
+        /// The policy.
+        module: String,
+        /// The pod, with its namespace.
+        pod: String,
+        /// For the pod's owner.
+        message: String,
+    },
     /// Nobody waits for the answer any more (K16).
     #[error("did not add {key}: its caller is gone")]
     CallerGone {

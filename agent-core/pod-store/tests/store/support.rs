@@ -154,6 +154,7 @@ pub(crate) fn record_of(container: &str, pod: &str, started: u64) -> Record {
             addresses: vec!["10.244.1.2/24".to_owned()],
             ..Pod::default()
         },
+        policy_labels: BTreeMap::new(),
     }
 }
 

@@ -109,6 +109,7 @@ impl World {
             managed: Managed::Yes,
             netns: Netns::default(),
             pod: PodOf { namespace: "default".to_owned(), name: format!("pod-{pod}"), ..PodOf::default() },
+            policy_labels: std::collections::BTreeMap::new(),
         };
         // A repeated ADD leaves the first one's word.
         if self.words.get(&key) != Some(&Word::Added) {

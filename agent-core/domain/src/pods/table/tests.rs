@@ -33,6 +33,7 @@ fn record(container: &str, pod: &str, started: u64) -> Record {
         managed: Managed::Yes,
         netns: Netns::default(),
         pod: Pod { namespace: "ns".to_owned(), name: pod.to_owned(), ..Pod::default() },
+        policy_labels: std::collections::BTreeMap::new(),
     }
 }
 

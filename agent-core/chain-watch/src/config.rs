@@ -1,0 +1,28 @@
+//! Where the watcher looks, and how often.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use aether_domain::limits::{CHAIN_EVENT_GAP, CHAIN_POLL};
+
+/// Where to look, and how often.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The runtime's directory of CNI configurations.
+    pub conf_dir: PathBuf,
+    /// The state directory, where the marker of an uninstall is.
+    pub state_dir: PathBuf,
+    /// The plugin's binary.
+    pub plugin: PathBuf,
+    /// How often to look without an event.
+    pub poll: Duration,
+    /// The shortest time from one look to the next that an event asks for.
+    pub gap: Duration,
+}
+
+impl Config {
+    /// The usual times (C01) for these places.
+    pub fn new(conf_dir: PathBuf, state_dir: PathBuf, plugin: PathBuf) -> Self {
+        Self { conf_dir, state_dir, plugin, poll: CHAIN_POLL, gap: CHAIN_EVENT_GAP }
+    }
+}
