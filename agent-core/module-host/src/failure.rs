@@ -21,8 +21,8 @@ pub enum Failure {
         /// What the engine says.
         cause: String,
     },
-    /// It ran too long.
-    #[error("{export} ran for more than {} ms and was stopped: raise limits.{} or make it quicker", .limit.as_millis(), .key)]
+    /// It ran too long: in processor time, or far longer on the wall.
+    #[error("{export} used more than {} ms and was stopped: raise limits.{} or make it quicker", .limit.as_millis(), .key)]
     Deadline {
         /// What was called.
         export: &'static str,
@@ -56,11 +56,8 @@ pub enum Failure {
         text: String,
     },
     /// The policies before it used up the time that an ADD has for all of them.
-    #[error("the policies at one ADD may take {} ms together, and those before it took them", .budget.as_millis())]
-    Budget {
-        /// The time for all of them.
-        budget: Duration,
-    },
+    #[error("the policies before it took the time that all of them have together at one ADD")]
+    Budget,
     /// It failed on this pod before, and is not run for it again.
     #[error("it failed on this pod {strikes} times and is not run for it again")]
     Struck {
@@ -78,7 +75,7 @@ impl Failure {
             Self::Memory { .. } => "memory",
             Self::Config { .. } => "config",
             Self::Transient { .. } => "transient",
-            Self::Budget { .. } => "budget",
+            Self::Budget => "budget",
             Self::Struck { .. } => "struck",
         }
     }

@@ -18,7 +18,6 @@ use crate::compiler::Compiler;
 use crate::engine::{EngineError, Runtime};
 use crate::instance::Surroundings;
 use crate::lifecycle::{Role, State};
-use crate::limits::ADD_BUDGET;
 use crate::manifest::{Manifest, Name};
 use crate::pod::Pod;
 use crate::policy::Policy;
@@ -44,6 +43,8 @@ pub struct Config {
     /// Namespaces whose pods no policy is asked about: the agent's own and `kube-system`, so that a broken policy
     /// cannot stop its own cure.
     pub exempt: BTreeSet<String>,
+    /// The time of all policies together at one ADD: [`crate::limits::ADD_BUDGET`] where nothing else is configured.
+    pub budget: Duration,
 }
 
 /// Why there is no host.
@@ -189,7 +190,7 @@ impl Host {
         }
     }
 
-    /// Asks every policy about a pod, on the calling thread, for at most [`ADD_BUDGET`] and a little.
+    /// Asks every policy about a pod, on the calling thread, for at most [`Config::budget`] and a little.
     pub fn evaluate(&self, pod: &Pod) -> Evaluated {
         if self.config.exempt.contains(&pod.namespace) {
             return Evaluated { decision: Decision::Admit { changes: Vec::new() }, votes: Vec::new() };
@@ -197,7 +198,7 @@ impl Host {
         let policies = self.policies();
         let began = Instant::now();
         let vote = |policy: &Arc<Policy>| {
-            policy.vote(pod, ADD_BUDGET.saturating_sub(began.elapsed()), &self.surroundings)
+            policy.vote(pod, self.config.budget.saturating_sub(began.elapsed()), &self.surroundings)
         };
         let votes: Vec<Vote> = policies.iter().map(vote).collect();
         Evaluated { decision: merge(&votes), votes }

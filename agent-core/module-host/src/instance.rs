@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wasmtime::{Store, Trap};
+use wasmtime::{Store, Trap, UpdateDeadline};
 
 use crate::action::{Ownership, Staged};
 use crate::bindings::aether::base::types::{Context, Fault};
 use crate::bindings::exports::aether::behaviour::lifecycle::{self, Event, Plan};
 use crate::bindings::exports::aether::policy::pods::{self, Pod};
 use crate::capability::cut;
+use crate::deadline::Deadline;
 use crate::engine::Runtime;
 use crate::failure::Failure;
 use crate::limits::{SAVED_MAX, TEXT_MAX};
@@ -63,6 +64,8 @@ impl Instance {
             limits: limits.clone(),
             ports: surroundings.ports.clone(),
             ownership: surroundings.ownership.clone(),
+            // Instantiation runs start functions: it has its deadline too.
+            deadline: Deadline::new(limits.init, Duration::MAX),
             staged: Vec::new(),
             tickets: 0,
             peak: 0,
@@ -72,7 +75,12 @@ impl Instance {
         let mut store = Store::new(&surroundings.runtime.engine, state);
         store.limiter(|state| state);
         store.set_hostcall_fuel(limits.result);
-        // Instantiation runs start functions: it has its deadline too.
+        store.epoch_deadline_callback(|context| {
+            Ok(match context.data().deadline.left() {
+                Some(left) => UpdateDeadline::Continue(ticks(left)),
+                None => UpdateDeadline::Interrupt,
+            })
+        });
         store.set_epoch_deadline(ticks(limits.init));
         let guest = {
             let _running = surroundings.runtime.ticker.run();
@@ -93,7 +101,7 @@ impl Instance {
     fn init(&mut self, settings: &str, saved: Option<&[u8]>) -> Result<(), Failure> {
         let context = self.surroundings.context.clone();
         let limit = self.store.data().limits.init;
-        let answer = self.call("init", limit, "init-ms", |guest, store| match guest {
+        let answer = self.call("init", limit, "init-ms", Duration::MAX, |guest, store| match guest {
             Guest::Behaviour(guest) => guest.call_init(store, &context, settings, saved),
             Guest::Policy(guest) => guest.call_init(store, &context, settings),
         })?;
@@ -121,10 +129,10 @@ impl Instance {
         Ok(saved.filter(|saved| saved.len() <= SAVED_MAX))
     }
 
-    /// Calls `evaluate`, for at most `budget`.
+    /// Calls `evaluate`, for at most `budget` on the wall.
     pub(crate) fn evaluate(&mut self, pod: &Pod, budget: Duration) -> Result<pods::Verdict, Failure> {
-        let limit = self.store.data().limits.call.min(budget);
-        self.call("evaluate", limit, "call-ms", |guest, store| match guest {
+        let limit = self.store.data().limits.call;
+        self.call("evaluate", limit, "call-ms", budget, |guest, store| match guest {
             Guest::Policy(guest) => guest.call_evaluate(store, pod),
             Guest::Behaviour(_) => Ok(pods::Verdict::Abstain),
         })
@@ -163,7 +171,7 @@ impl Instance {
         call: impl FnOnce(&lifecycle::Guest, &mut Store<State>) -> wasmtime::Result<R>,
     ) -> Result<Option<R>, Failure> {
         let limit = self.store.data().limits.call;
-        self.call(export, limit, "call-ms", |guest, store| match guest {
+        self.call(export, limit, "call-ms", Duration::MAX, |guest, store| match guest {
             Guest::Behaviour(guest) => call(guest, store).map(Some),
             Guest::Policy(_) => Ok(None),
         })
@@ -174,6 +182,7 @@ impl Instance {
         export: &'static str,
         limit: Duration,
         key: &'static str,
+        wall: Duration,
         call: impl FnOnce(&Guest, &mut Store<State>) -> wasmtime::Result<R>,
     ) -> Result<R, Failure> {
         if self.broken {
@@ -181,6 +190,7 @@ impl Instance {
             return Err(Failure::Trap { export, said: None, cause });
         }
         self.store.data_mut().staged.clear();
+        self.store.data_mut().deadline = Deadline::new(limit, wall);
         self.store.set_epoch_deadline(ticks(limit));
         let answer = {
             let _running = self.surroundings.runtime.ticker.run();

@@ -18,6 +18,7 @@ mod bindings;
 pub mod cache;
 mod capability;
 pub mod compiler;
+mod deadline;
 pub mod engine;
 pub mod failure;
 mod files;

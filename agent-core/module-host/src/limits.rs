@@ -6,8 +6,10 @@ use serde::Deserialize;
 
 /// How often the engine looks at a running call's deadline.
 pub const TICK: Duration = Duration::from_millis(1);
-/// The budget of all policies together at one ADD.
-pub const ADD_BUDGET: Duration = Duration::from_millis(50);
+/// How much longer than its processor time a call may take on the wall: a busy node lets it wait.
+pub const WALL_FACTOR: u32 = 20;
+/// The time of all policies together at one ADD, on the wall: short beside an ADD's deadline.
+pub const ADD_BUDGET: Duration = Duration::from_millis(500);
 /// The largest state that a module may save, in bytes.
 pub const SAVED_MAX: usize = 64 * 1024;
 /// The largest `module.toml`, in bytes.
@@ -26,9 +28,9 @@ pub const EVENTS_QUEUED: usize = 64;
 /// The limits of one module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// How long one call may run.
+    /// How much processor time one call may take.
     pub call: Duration,
-    /// How long instantiation and `init` may run, each.
+    /// How much processor time instantiation and `init` may take, each.
     pub init: Duration,
     /// Linear memory, in bytes.
     pub memory: usize,

@@ -1,14 +1,14 @@
 //! One pod policy: asking it, and what it counts as when it cannot answer (M05, M07).
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::bindings::exports::aether::policy::pods::{self, Pod};
 use crate::capability::cut;
 use crate::failure::Failure;
 use crate::grant::Grant;
 use crate::instance::{Instance, Surroundings, timed};
-use crate::limits::{ADD_BUDGET, TEXT_MAX};
+use crate::limits::TEXT_MAX;
 use crate::manifest::{FailurePolicy, Instances, Manifest, Mode, Name};
 use crate::state::Shared;
 use crate::status::Stats;
@@ -92,21 +92,13 @@ impl Policy {
         surroundings: &Surroundings,
     ) -> Result<Verdict, Failure> {
         if left.is_zero() {
-            return Err(Failure::Budget { budget: ADD_BUDGET });
+            return Err(Failure::Budget);
         }
         let who = if pod.uid.is_empty() { &pod.sandbox_id } else { &pod.uid };
         if !version.strikes(|strikes| strikes.allows(who, self.shared.now())) {
             return Err(Failure::Struck { strikes: STRIKES });
         }
-        let began = Instant::now();
-        let answer = match self.once(version, pod, left, surroundings) {
-            // Its time is time on the wall: on a busy node a good policy is late at times.
-            Err(Failure::Deadline { .. }) if !left.saturating_sub(began.elapsed()).is_zero() => {
-                self.once(version, pod, left.saturating_sub(began.elapsed()), surroundings)
-            }
-            other => other,
-        };
-        match answer {
+        match self.once(version, pod, left, surroundings) {
             Ok(verdict) => Ok(taken(verdict, &version.manifest.grant)),
             Err(failure) => {
                 version.strikes(|strikes| strikes.add(who, self.shared.now()));
@@ -159,14 +151,7 @@ pub(crate) fn trial(
 ) -> Result<(), Failure> {
     let settings = &version.manifest.settings;
     let mut instance = Instance::start(&version.prepared, shared, surroundings, settings, None)?;
-    // A cold instance on a busy node may be late once; its time at an ADD is another matter.
-    match instance.evaluate(&canned(), version.manifest.limits.call) {
-        Err(Failure::Deadline { .. }) => {
-            let mut instance = Instance::start(&version.prepared, shared, surroundings, settings, None)?;
-            instance.evaluate(&canned(), version.manifest.limits.call).map(drop)
-        }
-        other => other.map(drop),
-    }
+    instance.evaluate(&canned(), Duration::MAX).map(drop)
 }
 
 /// The pod of the trial.

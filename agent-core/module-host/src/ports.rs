@@ -17,7 +17,8 @@ pub trait Ports: Send + Sync + 'static {
     /// At most `limit` upstreams in name order, after the name `after`.
     fn upstreams_page(&self, after: Option<&str>, limit: usize) -> Vec<Upstream>;
     /// Performs an action whose grant, ownership and digest were just checked. Called on the module's own thread and
-    /// may block; whatever waits inside asks `permit` again before it acts.
+    /// may block; whatever waits inside asks `permit` again before it acts. When it returns, the view shows what it did,
+    /// or what stood in its way: a module that looks at an older state would ask for the same again.
     fn perform(&self, action: &Action, permit: &Permit) -> Outcome;
     /// A module, or the host about a module, has something for a person.
     fn event(&self, event: ModuleEvent);

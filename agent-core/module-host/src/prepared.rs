@@ -69,6 +69,11 @@ impl Prepared {
 fn preflight(component: &Component, manifest: &Manifest) -> Result<(), LoadError> {
     let engine = component.engine();
     let component = component.component_type();
+    // What it is for comes first: a module of another world imports what this one cannot have, too.
+    exported(
+        &component.exports(engine).map(|(name, _)| name.to_owned()).collect::<Vec<_>>(),
+        manifest.world,
+    )?;
     for (import, item) in component.imports(engine) {
         let (interface, version) = import.split_once('@').unwrap_or((import, ""));
         // An interface without functions only carries shapes.
@@ -98,8 +103,11 @@ fn preflight(component: &Component, manifest: &Manifest) -> Result<(), LoadError
             });
         }
     }
-    let wanted = manifest.world.export();
-    let exports: Vec<String> = component.exports(engine).map(|(name, _)| name.to_owned()).collect();
+    Ok(())
+}
+
+fn exported(exports: &[String], world: World) -> Result<(), LoadError> {
+    let wanted = world.export();
     if exports.iter().any(|export| export.split('@').next() == Some(wanted)) {
         return Ok(());
     }
@@ -107,7 +115,7 @@ fn preflight(component: &Component, manifest: &Manifest) -> Result<(), LoadError
         None => "; it exports nothing".to_owned(),
         Some(_) => format!("; it exports {}", exports.join(", ")),
     };
-    Err(LoadError::Export { wanted, world: manifest.world, hint })
+    Err(LoadError::Export { wanted, world, hint })
 }
 
 fn hint(interface: &str) -> String {

@@ -20,6 +20,10 @@ use crate::world::World;
 /// How long a behaviour that says `transient` waits until it is called again.
 const TRANSIENT: Duration = Duration::from_secs(1);
 
+/// After how long a behaviour hears what came of its action, where nothing else happens: it is told at once with
+/// whatever does, and a module that asks for the same again each time does so at this pace.
+const OUTCOME: Duration = Duration::from_millis(50);
+
 /// A behaviour.
 pub(crate) struct Slot {
     pub(crate) name: Name,
@@ -177,7 +181,8 @@ impl Slot {
             let now = self.shared.now();
             self.drive(&mut inner, Input::Tick);
             let enabled = inner.machine.state() == State::Enabled;
-            if enabled && (!inner.events.is_empty() || inner.due.is_some_and(|due| due <= now)) {
+            let news = inner.events.iter().any(|event| event.ticket.is_none());
+            if enabled && (news || inner.due.is_some_and(|due| due <= now)) {
                 self.run(&mut inner);
                 continue;
             }
@@ -369,6 +374,8 @@ impl Slot {
                 ticket: Some(staged.ticket),
             };
             push(&mut inner.events, event);
+            let soon = self.shared.now().saturating_add(OUTCOME);
+            inner.due = Some(inner.due.map_or(soon, |due| due.min(soon)));
         }
     }
 

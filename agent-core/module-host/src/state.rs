@@ -7,6 +7,7 @@ use wasmtime::ResourceLimiter;
 
 use crate::action::{Action, Ownership, Staged};
 use crate::bindings::aether::base::types::Refusal;
+use crate::deadline::Deadline;
 use crate::grant::Grant;
 use crate::limits::{EVENTS_PER_MINUTE, Limits};
 use crate::manifest::Name;
@@ -58,6 +59,7 @@ pub(crate) struct State {
     pub(crate) limits: Arc<Limits>,
     pub(crate) ports: Arc<dyn Ports>,
     pub(crate) ownership: Ownership,
+    pub(crate) deadline: Deadline,
     pub(crate) staged: Vec<Staged>,
     pub(crate) tickets: u64,
     /// The largest linear memory so far, in bytes.

@@ -72,7 +72,7 @@ impl Drop for Ticker {
     }
 }
 
-/// How many ticks a deadline is. One more than it lasts: the first may come at once.
+/// How many ticks a time is. One more than it lasts: the first may come at once.
 pub(crate) fn ticks(deadline: Duration) -> u64 {
     let ticks = deadline.as_millis().div_ceil(TICK.as_millis().max(1));
     u64::try_from(ticks).unwrap_or(u64::MAX / 2).saturating_add(1)

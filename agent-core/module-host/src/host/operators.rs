@@ -55,8 +55,15 @@ impl Host {
     /// Looks at the directory of operator modules and takes what changed. Compiles what is not in the cache, so it may
     /// take long: on a blocking thread. Calls go on with what was loaded meanwhile.
     pub fn rescan(&self) -> Rescanned {
+        self.rescan_announcing(|| {})
+    }
+
+    /// The same; `announced` is called once every policy in the directory is known: from then on nobody gets past one
+    /// that is still being compiled, since its failure policy answers.
+    pub fn rescan_announcing(&self, announced: impl FnOnce()) -> Rescanned {
         let mut loaded = lock(&self.operators);
         let Some(directory) = self.config.directory.clone() else {
+            announced();
             return Rescanned { changes: Vec::new(), problems: Vec::new() };
         };
         let found = match files::list(&directory) {
@@ -67,6 +74,7 @@ impl Host {
                     directory.display()
                 );
                 loaded.problems = vec![text.clone()];
+                announced();
                 return Rescanned { changes: Vec::new(), problems: vec![text] };
             }
         };
@@ -89,6 +97,7 @@ impl Host {
                 self.announce(name, candidate);
             }
         }
+        announced();
         let mut done = Vec::new();
         for (name, change) in todo {
             let result = match change {
@@ -114,6 +123,16 @@ impl Host {
     /// What is in the directory and no module, as the last look found it.
     pub fn problems(&self) -> Vec<String> {
         lock(&self.operators).problems.clone()
+    }
+
+    /// Takes a module that lies in no directory: for tools that try one out. The error says why an agent would not.
+    pub fn offer(&self, name: &Name, manifest: &str, component: Vec<u8>) -> Result<(), String> {
+        let path = std::path::PathBuf::from("module.toml");
+        let manifest = Manifest::parse(name, manifest).map_err(|source| LoadError::Manifest { path, source });
+        let limit = manifest.as_ref().map_or(usize::MAX, |manifest| manifest.limits.component);
+        let component = if component.len() > limit { Err(LoadError::TooLarge { limit }) } else { Ok(component) };
+        let terms = manifest.as_ref().map_or(Terms::STRICT, Terms::of);
+        self.take(name, Candidate { manifest, component, terms, print: Fingerprint(String::new()) })
     }
 
     fn take(&self, name: &Name, candidate: Candidate) -> Result<(), String> {

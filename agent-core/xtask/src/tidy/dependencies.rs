@@ -28,7 +28,7 @@ impl Layer {
     }
 }
 
-const LAYERS: [(&str, Layer); 21] = [
+const LAYERS: [(&str, Layer); 35] = [
     ("aether-domain", Layer::Pure),
     ("aether-conflist", Layer::Pure),
     ("aether-durable", Layer::Foundation),
@@ -49,6 +49,20 @@ const LAYERS: [(&str, Layer); 21] = [
     ("aether-test-libcni", Layer::Tooling),
     ("aether-benches", Layer::Tooling),
     ("aether-sim", Layer::Tooling),
+    ("aether-module", Layer::Pure),
+    ("aether-conflist-reassert", Layer::Pure),
+    ("aether-taint-gate", Layer::Pure),
+    ("aether-upstream-flush", Layer::Pure),
+    ("aether-example-require-annotation", Layer::Pure),
+    ("aether-example-refuse-host-ports", Layer::Pure),
+    ("aether-example-namespace-list", Layer::Pure),
+    ("aether-builtin-modules", Layer::Assembly),
+    ("aether-modc", Layer::Assembly),
+    ("aether-guest-build", Layer::Tooling),
+    ("aether-test-guests", Layer::Tooling),
+    ("aether-hostile-guest", Layer::Tooling),
+    ("aether-rogue-list", Layer::Tooling),
+    ("aether-rogue-taint", Layer::Tooling),
     ("xtask", Layer::Tooling),
 ];
 

@@ -1,0 +1,126 @@
+//! Puts the agent's entry back into the node's list, and its plugin back to its place. [`logic`] and [`fight`] decide;
+//! this is the glue.
+
+pub mod fight;
+pub mod logic;
+
+use aether_module::Behaviour;
+use aether_module::behaviour::conflist::{edit, view};
+use aether_module::behaviour::{Event, Fault, Plan, again, again_since, clock, events, metrics, refused};
+use logic::{File, LOOK_MS, Plugin, Reassert, Seen, Step};
+use serde::Deserialize;
+
+/// After how long it is looked again where an action failed.
+const FAILED_MS: u32 = 1000;
+
+/// There are none.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {}
+
+/// The module.
+#[derive(Debug, Default)]
+pub struct ConflistReassert {
+    reassert: Reassert,
+    /// A repair on its way: its ticket, the file, the bytes.
+    under_way: Option<(u64, String, Vec<u8>)>,
+}
+
+impl Behaviour for ConflistReassert {
+    type Settings = Settings;
+
+    fn new(_: Settings, _: Option<Vec<u8>>) -> Result<Self, Fault> {
+        Ok(Self::default())
+    }
+
+    fn run(&mut self, events: &[Event]) -> Result<Plan, Fault> {
+        let failed = self.outcomes(events);
+        if events.iter().any(|event| event.kind == "stopping") {
+            return Ok(again(LOOK_MS));
+        }
+        if let Some(why) = failed
+            && !events.iter().any(|event| event.kind == "changed")
+        {
+            return Ok(again_since(FAILED_MS, why));
+        }
+        let seen = look();
+        if seen.plugin == Plugin::ToRestore {
+            edit::restore_plugin().map_err(|refusal| Fault::Transient(refused(&refusal)))?;
+        }
+        let (step, fight) = self.reassert.look(&seen);
+        if let (Some(fight), Some(file)) = (&fight, &seen.file) {
+            metrics::add("fights", 1);
+            // Refused where too many were raised: the note below says it too.
+            let _ = events::raise("ConflistFight", &file.name, &fight.message);
+        }
+        self.act(step, &seen)
+    }
+}
+
+impl ConflistReassert {
+    /// Takes in what came of earlier actions; says why one failed.
+    fn outcomes(&mut self, events: &[Event]) -> Option<String> {
+        let mut failed = None;
+        for event in events.iter().filter(|event| event.kind == "outcome") {
+            let under_way = self.under_way.take_if(|(ticket, ..)| Some(*ticket) == event.ticket);
+            match (event.about.as_str(), under_way) {
+                ("done", Some((_, file, bytes))) => {
+                    metrics::add("repairs", 1);
+                    self.reassert.repaired(clock::monotonic(), &file, &bytes);
+                }
+                // What was read is no longer so, or it cannot be written: looked at again, but not at once, so that a
+                // view that lags behind does not make this a loop.
+                ("failed" | "conflict", _) => failed = Some(event.detail.clone()),
+                _ => {}
+            }
+        }
+        failed
+    }
+
+    fn act(&mut self, step: Step, seen: &Seen) -> Result<Plan, Fault> {
+        let transient = |refusal| Fault::Transient(refused(&refusal));
+        match (step, &seen.file) {
+            (Step::Replace { bytes }, Some(file)) => {
+                let ticket = edit::replace(&file.name, &file.digest, &bytes).map_err(transient)?;
+                self.under_way = Some((ticket, file.name.clone(), bytes));
+                Ok(again(LOOK_MS))
+            }
+            (Step::Derive, Some(file)) => {
+                let ticket = edit::derive(&file.name, &file.digest).map_err(transient)?;
+                self.under_way = Some((ticket, file.name.clone(), Vec::new()));
+                Ok(again(LOOK_MS))
+            }
+            (Step::Wait(wait), _) => {
+                let note = format!("a fight: {} repairs in a row were undone", self.reassert.undone());
+                Ok(again_since(u32::try_from(wait).unwrap_or(LOOK_MS), note))
+            }
+            (Step::Cannot(why), _) => Ok(again_since(LOOK_MS, why)),
+            (Step::Leave | Step::Replace { .. } | Step::Derive, _) => Ok(again(LOOK_MS)),
+        }
+    }
+}
+
+fn look() -> Seen {
+    let chain = view::get_chain();
+    let info = view::list_files().into_iter().find(|info| Some(&info.name) == chain.file.as_ref());
+    let repairable = chain.state == "stripped" || chain.state == "drifted";
+    // The bytes cross only when they are needed: mostly the list is right.
+    let file = info.filter(|_| repairable).and_then(|info| {
+        let bytes = view::read(&info.name).ok()?;
+        Some(File { name: info.name, digest: info.digest, bytes, uid: info.uid, modified: info.modified })
+    });
+    let plugin = match view::get_binary() {
+        view::Binary::Wrong | view::Binary::Missing if chain.state != "uninstalled" => Plugin::ToRestore,
+        _ => Plugin::LeftAlone,
+    };
+    Seen {
+        state: chain.state,
+        detail: chain.detail,
+        file,
+        wanted: if repairable { view::wanted_entry() } else { None },
+        plugin,
+        now: clock::monotonic(),
+    }
+}
+
+aether_module::export_behaviour!(ConflistReassert);

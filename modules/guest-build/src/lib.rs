@@ -1,0 +1,115 @@
+//! Builds guests and makes components of them, from a build script or by hand.
+//!
+//! It works with a toolchain that has `wasm32-unknown-unknown` (`rustup target add`) and with one that has only the
+//! standard library's sources (Debian's `rustc-web`, `cargo-web` and `rust-web-src`).
+
+mod toolchain;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+pub use toolchain::{TARGET, Toolchain, ToolchainError};
+
+/// The directory of components that were built elsewhere: taken in place of building.
+pub const PREBUILT: &str = "AETHER_MODULES_DIR";
+/// The profile of guests in the workspace.
+pub const PROFILE: &str = "guest";
+
+/// Why there is no component.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// Nothing here can build for WebAssembly.
+    #[error(transparent)]
+    Toolchain(#[from] ToolchainError),
+    /// The guest does not build.
+    #[error("`{command}` failed: {why}")]
+    Cargo {
+        /// What was run.
+        command: String,
+        /// How it ended.
+        why: String,
+    },
+    /// A file cannot be read.
+    #[error("cannot read {path}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The module is no guest of the contract.
+    #[error("no component can be made of {what}: {why}")]
+    Component {
+        /// What it was to be made of.
+        what: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Builds packages of the workspace at `workspace` and gives back each one's component, in order. Builds in
+/// `target`, which must not be the directory of a cargo that waits for this.
+pub fn components(workspace: &Path, target: &Path, packages: &[&str]) -> Result<Vec<Vec<u8>>, BuildError> {
+    if let Some(directory) = std::env::var_os(PREBUILT) {
+        return packages.iter().map(|package| read(&prebuilt(Path::new(&directory), package))).collect();
+    }
+    let toolchain = Toolchain::find()?;
+    let mut cargo = toolchain.cargo();
+    cargo.current_dir(workspace).env("CARGO_TARGET_DIR", target).args(["build", "--profile", PROFILE]);
+    for package in packages {
+        cargo.args(["--package", package]);
+    }
+    run(&mut cargo)?;
+    let built = |package: &&str| {
+        let name = format!("{}.wasm", package.replace('-', "_"));
+        let path = target.join(TARGET).join(PROFILE).join(name);
+        component(package, &read(&path)?)
+    };
+    packages.iter().map(built).collect()
+}
+
+/// Makes a component of a core module that was built against the contract.
+pub fn component(what: &str, core: &[u8]) -> Result<Vec<u8>, BuildError> {
+    let encoder = wit_component::ComponentEncoder::default().validate(true);
+    encoder
+        .module(core)
+        .and_then(|mut encoder| encoder.encode())
+        .map_err(|error| BuildError::Component { what: what.to_owned(), why: format!("{error:#}") })
+}
+
+/// Where a component of this package lies among prebuilt ones: `aether-taint-gate` is `taint-gate.wasm`.
+fn prebuilt(directory: &Path, package: &str) -> PathBuf {
+    directory.join(format!("{}.wasm", package.strip_prefix("aether-").unwrap_or(package)))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, BuildError> {
+    std::fs::read(path).map_err(|source| BuildError::Read { path: path.to_owned(), source })
+}
+
+fn run(command: &mut Command) -> Result<(), BuildError> {
+    let shown = format!("{command:?}");
+    let failed = |why: String| BuildError::Cargo { command: shown.clone(), why };
+    let output = command.output().map_err(|error| failed(error.to_string()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(failed(format!("{}\n{}", output.status, String::from_utf8_lossy(&output.stderr))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prebuilt_components_are_named_by_their_module() {
+        let path = prebuilt(Path::new("/m"), "aether-taint-gate");
+        assert_eq!(path, Path::new("/m/taint-gate.wasm"));
+    }
+
+    #[test]
+    fn what_is_no_guest_is_named() {
+        let error = component("x", b"text").unwrap_err().to_string();
+        assert!(error.contains("no component can be made of x"), "{error}");
+    }
+}

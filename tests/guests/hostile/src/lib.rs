@@ -1,0 +1,92 @@
+//! A policy that behaves badly: at `init` as its settings ask for, at `evaluate` as the pod's name does.
+
+use std::hint::black_box;
+
+use aether_module::PodPolicy;
+use aether_module::policy::{Change, Denial, Pod, Verdict};
+use serde::Deserialize;
+
+/// What it is told.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// What to do at `init`.
+    #[serde(default)]
+    pub init: String,
+    /// What a good pod is answered: the code of a denial, or nothing to admit.
+    #[serde(default)]
+    pub deny: String,
+}
+
+/// The policy.
+#[derive(Debug)]
+pub struct Hostile(Settings);
+
+impl PodPolicy for Hostile {
+    type Settings = Settings;
+
+    fn new(settings: Settings) -> Result<Self, String> {
+        misbehave(&settings.init);
+        Ok(Self(settings))
+    }
+
+    fn evaluate(&self, pod: &Pod) -> Verdict {
+        misbehave(&pod.name);
+        match pod.name.as_str() {
+            "large" => deny(&"x".repeat(8 << 20)),
+            "long-ish" => deny(&"y".repeat(100_000)),
+            "ignore" => Verdict::Ignore("left alone".to_owned()),
+            "abstain" => Verdict::Abstain,
+            "label" => change("label"),
+            "bypass" => change("bypass-port"),
+            "log" => {
+                for _ in 0..100_000 {
+                    aether_module::log::info("again", &[]);
+                }
+                Verdict::Admit
+            }
+            _ if self.0.deny.is_empty() => Verdict::Admit,
+            _ => deny(&self.0.deny),
+        }
+    }
+}
+
+fn deny(code: &str) -> Verdict {
+    Verdict::Deny(Denial { code: code.to_owned(), message: "no".to_owned(), retry: false })
+}
+
+fn change(kind: &str) -> Verdict {
+    Verdict::AdmitWith(vec![Change { kind: kind.to_owned(), key: "k".to_owned(), value: "v".to_owned() }])
+}
+
+fn misbehave(how: &str) {
+    match how {
+        "loop" => loop {
+            black_box(());
+        },
+        "host-loop" => loop {
+            aether_module::log::info("again", &[]);
+        },
+        "memory" => {
+            let mut hoard: Vec<Vec<u8>> = Vec::new();
+            loop {
+                hoard.push(vec![1; 1 << 20]);
+                black_box(&hoard);
+            }
+        }
+        "deep" => {
+            black_box(deep(10_000_000));
+        }
+        #[allow(clippy::panic, reason = "what this guest is for")]
+        "panic" => panic!("a panic with its reason"),
+        _ => {}
+    }
+}
+
+fn deep(left: u64) -> u64 {
+    let frame = [left; 64];
+    black_box(&frame);
+    if left == 0 { 0 } else { deep(left - 1) + frame.iter().sum::<u64>() }
+}
+
+aether_module::export_pod_policy!(Hostile);

@@ -1,0 +1,57 @@
+//! A behaviour of world `taint-gate` that misbehaves as its settings say.
+
+use aether_module::Behaviour;
+use aether_module::behaviour::node::taint;
+use aether_module::behaviour::node::view::TaintEffect;
+use aether_module::behaviour::{Event, Fault, Plan, again_since, refused};
+use serde::Deserialize;
+
+/// What it is told.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// What to do.
+    pub act: String,
+    /// The taint's key.
+    #[serde(default)]
+    pub key: String,
+}
+
+/// The module.
+#[derive(Debug)]
+pub struct Rogue {
+    settings: Settings,
+    calls: u64,
+}
+
+impl Behaviour for Rogue {
+    type Settings = Settings;
+
+    fn new(settings: Settings, _: Option<Vec<u8>>) -> Result<Self, Fault> {
+        if settings.act == "config" {
+            return Err(Fault::Config("this can never be".to_owned()));
+        }
+        Ok(Self { settings, calls: 0 })
+    }
+
+    fn run(&mut self, _: &[Event]) -> Result<Plan, Fault> {
+        self.calls += 1;
+        let asked = taint::remove(&self.settings.key, TaintEffect::NoSchedule);
+        match self.settings.act.as_str() {
+            #[allow(clippy::panic, reason = "what this guest is for")]
+            "stage-then-trap" => panic!("after staging"),
+            #[allow(clippy::panic, reason = "what this guest is for")]
+            "third" if self.calls % 3 == 0 => panic!("every third call"),
+            "third" => return Ok(again_since(1, "")),
+            "stage-then-fault" => return Err(Fault::Transient("not now".to_owned())),
+            _ => {}
+        }
+        let said = match asked {
+            Ok(_) => "staged".to_owned(),
+            Err(refusal) => refused(&refusal),
+        };
+        Ok(again_since(5000, said))
+    }
+}
+
+aether_module::export_behaviour!(Rogue);
