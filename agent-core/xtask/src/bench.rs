@@ -13,6 +13,9 @@ pub(crate) struct Args {
     /// How many pairs of pods are started with and without the plugin.
     #[arg(long, default_value_t = 100)]
     pairs: u32,
+    /// How many strips by each kind of writer.
+    #[arg(long, default_value_t = 100)]
+    strips: u32,
 }
 
 /// A measurement.
@@ -20,6 +23,8 @@ pub(crate) struct Args {
 enum What {
     /// P6 and P7: what the plugin costs a pod, and its size, beside portmap.
     Plugin,
+    /// P8: how long our entry is away when somebody strips it.
+    Strip,
 }
 
 /// Builds, measures, and leaves JSON under target/bench/.
@@ -32,6 +37,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     cargo.args(["run", "--quiet", "--release", "--package", "aether-benches", "--bin"]);
     match args.what {
         What::Plugin => cargo.args(["bench-plugin", "--", "--pairs"]).arg(args.pairs.to_string()),
+        What::Strip => cargo.args(["bench-strip", "--", "--strips"]).arg(args.strips.to_string()),
     };
     run::check(&mut cargo)
 }
