@@ -37,10 +37,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         std::fs::write(out.join(format!("{module}.wasm")), component)?;
         std::fs::write(&artefact, compile::component(component, &triple)?)?;
         let manifest = workspace.join("modules").join(module).join("module.toml").canonicalize()?;
-        write!(
+        let digest = digest(component);
+        let (manifest, artefact) = (manifest.display(), artefact.display());
+        writeln!(
             list,
-            "    Builtin {{ name: {module:?}, digest: {:?}, manifest: include_str!({manifest:?}), artefact: include_bytes!({artefact:?}) }},\n",
-            digest(component)
+            "Module {{ name: {module:?}, digest: {digest:?}, manifest: include_str!(r#\"{manifest}\"#), artefact: include_bytes!(r#\"{artefact}\"#) }},",
         )?;
     }
     list.push(']');

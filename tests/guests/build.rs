@@ -30,7 +30,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         std::fs::write(&path, component)?;
         writeln!(
             list,
-            "/// The component of `{package}`.\npub const {constant}: &[u8] = include_bytes!({path:?});"
+            "/// The component of `{package}`.\npub const {constant}: &[u8] = include_bytes!(r#\"{}\"#);",
+            path.display()
         )?;
     }
     std::fs::write(out.join("guests.rs"), list)?;

@@ -1,4 +1,12 @@
 //! The compiler as the agent runs it: a child with limits.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "this is test code: a surprise is a failure"
+)]
 
 use std::path::PathBuf;
 use std::time::Duration;

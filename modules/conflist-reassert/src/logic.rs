@@ -100,7 +100,7 @@ impl Reassert {
         if let Answer::In(wait) = answer {
             return (Step::Wait(wait), declared);
         }
-        (self.repair(file, wanted), declared)
+        (repair(file, wanted), declared)
     }
 
     /// The list was put back at `now`.
@@ -112,26 +112,6 @@ impl Reassert {
     /// How many repairs in a row were undone.
     pub fn undone(&self) -> u32 {
         self.fight.undone()
-    }
-
-    fn repair(&self, file: &File, wanted: &[u8]) -> Step {
-        // A derived list is the host's to write, also where it has to go (I06).
-        if kind_of(file.name.as_ref()) == Kind::Single || derived::is_derived(file.name.as_ref()) {
-            return Step::Derive;
-        }
-        let wanted = match OwnEntry::parse(wanted) {
-            Ok(wanted) => wanted,
-            Err(error) => return Step::Cannot(format!("the wanted entry is none: {error}")),
-        };
-        let list = match List::load(&file.name, file.bytes.as_slice(), DropIns::none()) {
-            Ok(list) => list,
-            Err(refusal) => return Step::Cannot(refusal.to_string()),
-        };
-        match edit::put(&list, &wanted) {
-            Ok(bytes) if bytes == file.bytes => Step::Leave,
-            Ok(bytes) => Step::Replace { bytes },
-            Err(error) => Step::Cannot(error.to_string()),
-        }
     }
 
     fn declare(&mut self, file: &File) -> Option<Declared> {
@@ -152,6 +132,26 @@ impl Reassert {
             join(&types(&file.name, &file.bytes)),
         );
         Some(Declared { message })
+    }
+}
+
+fn repair(file: &File, wanted: &[u8]) -> Step {
+    // A derived list is the host's to write, also where it has to go (I06).
+    if kind_of(file.name.as_ref()) == Kind::Single || derived::is_derived(file.name.as_ref()) {
+        return Step::Derive;
+    }
+    let wanted = match OwnEntry::parse(wanted) {
+        Ok(wanted) => wanted,
+        Err(error) => return Step::Cannot(format!("the wanted entry is none: {error}")),
+    };
+    let list = match List::load(&file.name, file.bytes.as_slice(), DropIns::none()) {
+        Ok(list) => list,
+        Err(refusal) => return Step::Cannot(refusal.to_string()),
+    };
+    match edit::put(&list, &wanted) {
+        Ok(bytes) if bytes == file.bytes => Step::Leave,
+        Ok(bytes) => Step::Replace { bytes },
+        Err(error) => Step::Cannot(error.to_string()),
     }
 }
 

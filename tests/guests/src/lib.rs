@@ -1,4 +1,12 @@
 //! What the tests of modules share: a node that exists in memory, a directory of modules, a host.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "this is test code: a surprise is a failure"
+)]
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -21,6 +29,17 @@ include!(concat!(env!("OUT_DIR"), "/guests.rs"));
 
 /// How long a test waits for something that takes milliseconds.
 pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The built-in modules.
+pub fn builtins() -> Vec<Builtin> {
+    let builtin = |module: &aether_builtin_modules::Module| Builtin {
+        name: module.name,
+        manifest: module.manifest,
+        digest: module.digest,
+        artefact: module.artefact,
+    };
+    aether_builtin_modules::MODULES.iter().map(builtin).collect()
+}
 
 /// A node in memory: what modules see, and what was done to it.
 #[derive(Default)]

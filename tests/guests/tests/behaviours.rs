@@ -1,8 +1,15 @@
 //! Behaviours: what they may stage, what is performed, and what becomes of those that fail.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "this is test code: a surprise is a failure"
+)]
 
 use std::sync::Arc;
 
-use aether_builtin_modules::BUILTINS;
 use aether_module_host::action::{Action, TaintEffect};
 use aether_module_host::lifecycle::FAULTS_MAX;
 use aether_module_host::ports::{Condition, NodeView, Taint, UpstreamsSummary};
@@ -26,7 +33,7 @@ fn ready() -> NodeView {
 }
 
 fn builtins() -> Bench {
-    let bench = Bench::with(BUILTINS);
+    let bench = Bench::with(&aether_test_guests::builtins());
     bench.host.builtins_ready().unwrap();
     bench
 }
@@ -184,7 +191,7 @@ fn m03_what_a_failing_call_staged_is_dropped() {
 
 #[test]
 fn m02_a_module_that_traps_again_and_again_is_faulted_then_quarantined_until_it_changes() {
-    let bench = Bench::with(BUILTINS);
+    let bench = Bench::with(&aether_test_guests::builtins());
     bench.host.take_over(1);
     gate(&bench, "third", "mine");
     let status = bench.wait("gate", "faulted", |status| status.state == "faulted");

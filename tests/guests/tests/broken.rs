@@ -1,4 +1,12 @@
 //! What cannot be loaded: rejected, with a status that names module, cause and remedy; the others go on.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "this is test code: a surprise is a failure"
+)]
 
 use std::os::unix::fs::{PermissionsExt as _, chown};
 

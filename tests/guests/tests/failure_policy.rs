@@ -1,4 +1,12 @@
 //! The matrix of M05: five ways to fail, three failure policies, with and without a good version before.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "this is test code: a surprise is a failure"
+)]
 
 use aether_module_host::verdict::{By, Decision};
 use aether_test_guests::{Bench, HOSTILE, of, pod};

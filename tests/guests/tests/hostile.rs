@@ -1,4 +1,12 @@
 //! Policies that load and then behave badly at `init` or at `evaluate`, under the limits that they have by default.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "this is test code: a surprise is a failure"
+)]
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,12 @@
 //! Reload (M08): under load, by a swap of links as a kubelet does it, and from good to bad.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "this is test code: a surprise is a failure"
+)]
 
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

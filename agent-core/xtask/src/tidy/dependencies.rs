@@ -56,7 +56,7 @@ const LAYERS: [(&str, Layer); 35] = [
     ("aether-example-require-annotation", Layer::Pure),
     ("aether-example-refuse-host-ports", Layer::Pure),
     ("aether-example-namespace-list", Layer::Pure),
-    ("aether-builtin-modules", Layer::Assembly),
+    ("aether-builtin-modules", Layer::Foundation),
     ("aether-modc", Layer::Assembly),
     ("aether-guest-build", Layer::Tooling),
     ("aether-test-guests", Layer::Tooling),

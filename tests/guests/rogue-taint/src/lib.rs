@@ -41,7 +41,7 @@ impl Behaviour for Rogue {
             #[allow(clippy::panic, reason = "what this guest is for")]
             "stage-then-trap" => panic!("after staging"),
             #[allow(clippy::panic, reason = "what this guest is for")]
-            "third" if self.calls % 3 == 0 => panic!("every third call"),
+            "third" if self.calls.is_multiple_of(3) => panic!("every third call"),
             "third" => return Ok(again_since(1, "")),
             "stage-then-fault" => return Err(Fault::Transient("not now".to_owned())),
             _ => {}
