@@ -49,6 +49,14 @@ impl Rig {
         Ok((rig, agent))
     }
 
+    /// The same, where the agent leaves the list to itself (C09).
+    pub async fn chained_without_repair(containerd: Containerd) -> anyhow::Result<(Self, Agent)> {
+        let rig = Self::installed(containerd, &[]).await?;
+        let mut agent = rig.node.spawn_agent(&["--cni-conflist-reassert=false"])?;
+        rig.node.serving(&mut agent).await?;
+        Ok((rig, agent))
+    }
+
     /// Reboots the node.
     pub async fn reboot(&mut self) -> anyhow::Result<()> {
         self.node.reboot().await?;

@@ -8,7 +8,7 @@ use anyhow::ensure;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn s06_the_record_of_a_pod_that_went_while_the_list_was_stripped_is_swept() -> anyhow::Result<()> {
-    let (rig, agent) = Rig::chained(Containerd::V2).await?;
+    let (rig, agent) = Rig::chained_without_repair(Containerd::V2).await?;
     let (stays, goes) =
         (rig.run(&Pod::named("prod", "stays")).await?, rig.run(&Pod::named("prod", "goes")).await?);
     rig.node.write_list(lists::FLANNEL_FILE, lists::FLANNEL)?;

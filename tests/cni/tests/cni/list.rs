@@ -45,7 +45,7 @@ async fn k01_i04_every_version_of_a_list_carries_a_pod(containerd: Containerd) -
 async fn k07_a_list_stripped_between_add_and_del_stops_no_pod_from_going(
     containerd: Containerd,
 ) -> anyhow::Result<()> {
-    let (rig, _agent) = Rig::chained(containerd).await?;
+    let (rig, _agent) = Rig::chained_without_repair(containerd).await?;
     let id = rig.run(&Pod::named("prod", "web-0")).await?;
     rig.node.write_list(lists::FLANNEL_FILE, lists::FLANNEL)?;
     rig.node.loaded(&["flannel", "portmap"]).await?;

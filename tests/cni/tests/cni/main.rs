@@ -27,3 +27,4 @@ mod runtime;
 mod spine;
 mod state;
 mod status;
+mod strip;
