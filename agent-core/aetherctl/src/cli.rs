@@ -2,13 +2,16 @@
 
 use std::path::PathBuf;
 
-use aether_api::admin::{ChainRequest, LogLevelRequest, PodsRequest};
+use aether_api::admin::{
+    ChainRequest, ConditionsRequest, EventsRequest, LogLevelRequest, ModulesRequest, PodsRequest,
+};
 use aether_domain::chain::State;
 use aether_domain::paths::ADMIN_SOCKET_PATH;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::ask::{self, Admin};
-use crate::render;
+use crate::policy;
+use crate::render::{self, modules};
 
 /// How the process ends.
 pub(crate) mod exit {
@@ -18,10 +21,15 @@ pub(crate) mod exit {
     pub(crate) const FAILED: u8 = 1;
     /// `chain` was answered: the node is not chained.
     pub(crate) const NOT_CHAINED: u8 = 3;
+    /// `conditions` was answered: the agent is not ready.
+    pub(crate) const NOT_READY: u8 = 4;
+    /// `policy test`: a scenario came out otherwise.
+    pub(crate) const NOT_AS_EXPECTED: u8 = 5;
 }
 
 const AFTER_HELP: &str = "Exit codes: 0 answered (chain: and the node is chained); 1 nothing answered, or the agent refused; \
-2 wrong arguments; 3 chain: the node is not chained (stripped, drifted, no-list, invalid, uninstalled or unknown).";
+2 wrong arguments; 3 chain: the node is not chained (stripped, drifted, no-list, invalid, uninstalled or unknown); \
+4 conditions: the agent is not ready; 5 policy test: a scenario did not come out as expected.";
 
 /// Asks a node's agent over its admin socket.
 #[derive(Debug, Parser)]
@@ -51,6 +59,17 @@ enum Command {
     Pods,
     /// Whether our entry is in the list that the container runtime would load. Exit code 0: chained, 3: not.
     Chain,
+    /// The behaviour modules: what runs, how it does, and what is wrong with the operator's files.
+    Modules,
+    /// What a person should act on, as far as the agent still keeps it.
+    Events,
+    /// What readiness is made of. Exit code 0: ready, 4: not.
+    Conditions,
+    /// Writes, tries and packs an operator's policy. Asks no agent.
+    Policy {
+        #[command(subcommand)]
+        command: policy::Command,
+    },
     /// Shows the agent's log level, or changes it until the agent ends.
     LogLevel {
         /// error, warn, info, debug or trace, or directives like `info,aether_pod_store=debug`.
@@ -60,8 +79,13 @@ enum Command {
 
 /// Asks, and returns what to print and the exit code.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<(String, u8)> {
+    if let Command::Policy { command } = &args.command {
+        return policy::run(command, args.output);
+    }
     let mut admin = Admin::connect(&args.admin_socket).await?;
     match &args.command {
+        // Answered above, without an agent.
+        Command::Policy { .. } => Ok((String::new(), exit::OK)),
         Command::Pods => {
             let answer = admin.ask("list the pods", async |client| client.pods(PodsRequest {}).await).await?;
             let pods = render::Pods::from(answer);
@@ -80,6 +104,38 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<(String, u8)> {
             let text = match args.output {
                 Output::Table => chain.table(ask::now()),
                 Output::Json => render::json(&chain)?,
+            };
+            Ok((text, code))
+        }
+        Command::Modules => {
+            let answer =
+                admin.ask("list its modules", async |client| client.modules(ModulesRequest {}).await).await?;
+            let modules = modules::Modules::from(answer);
+            let text = match args.output {
+                Output::Table => modules.table(),
+                Output::Json => render::json(&modules)?,
+            };
+            Ok((text, exit::OK))
+        }
+        Command::Events => {
+            let answer =
+                admin.ask("list its events", async |client| client.events(EventsRequest {}).await).await?;
+            let events = modules::Events::from(answer);
+            let text = match args.output {
+                Output::Table => events.table(ask::now()),
+                Output::Json => render::json(&events)?,
+            };
+            Ok((text, exit::OK))
+        }
+        Command::Conditions => {
+            let answer = admin
+                .ask("tell its conditions", async |client| client.conditions(ConditionsRequest {}).await)
+                .await?;
+            let code = if answer.ready { exit::OK } else { exit::NOT_READY };
+            let conditions = modules::Conditions::from(answer);
+            let text = match args.output {
+                Output::Table => conditions.table(),
+                Output::Json => render::json(&conditions)?,
             };
             Ok((text, code))
         }

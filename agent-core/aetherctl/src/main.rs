@@ -2,6 +2,7 @@
 
 mod ask;
 mod cli;
+mod policy;
 mod render;
 mod table;
 

@@ -1,5 +1,7 @@
 //! Answers as text: tables for eyes, JSON for programs. Nothing here does I/O.
 
+pub(crate) mod modules;
+
 use std::fmt::Write as _;
 
 use aether_api::admin::{ChainResponse, LogLevelResponse, PodsResponse};

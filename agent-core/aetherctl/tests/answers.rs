@@ -7,7 +7,8 @@ use std::process::{Command, Output};
 
 use aether_api::admin::admin_server::{Admin, AdminServer};
 use aether_api::admin::{
-    ChainRequest, ChainResponse, LogLevelRequest, LogLevelResponse, PodsRequest, PodsResponse,
+    ChainRequest, ChainResponse, ConditionsRequest, ConditionsResponse, Event, EventsRequest, EventsResponse,
+    LogLevelRequest, LogLevelResponse, Module, ModulesRequest, ModulesResponse, PodsRequest, PodsResponse,
 };
 use serde_json::Value;
 use tokio::net::UnixListener;
@@ -36,6 +37,27 @@ impl Admin for Scripted {
 
     async fn log_level(&self, _: Request<LogLevelRequest>) -> Result<Response<LogLevelResponse>, Status> {
         Err(Status::unimplemented(""))
+    }
+
+    async fn modules(&self, _: Request<ModulesRequest>) -> Result<Response<ModulesResponse>, Status> {
+        let module =
+            Module { name: "team".to_owned(), state: "enabled".to_owned(), calls: 7, ..Module::default() };
+        let (role, directory) = ("owner".to_owned(), "/etc/aether/modules".to_owned());
+        Ok(Response::new(ModulesResponse { modules: vec![module], role, directory, problems: Vec::new() }))
+    }
+
+    async fn events(&self, _: Request<EventsRequest>) -> Result<Response<EventsResponse>, Status> {
+        let fight = Event { reason: "ConflistFight".to_owned(), count: 2, ..Event::default() };
+        Ok(Response::new(EventsResponse { events: vec![fight] }))
+    }
+
+    async fn conditions(
+        &self,
+        _: Request<ConditionsRequest>,
+    ) -> Result<Response<ConditionsResponse>, Status> {
+        let ready = self.state == "chained";
+        let reason = if ready { String::new() } else { "the chain is stripped".to_owned() };
+        Ok(Response::new(ConditionsResponse { ready, reason, conditions: Vec::new() }))
     }
 }
 
@@ -103,6 +125,33 @@ fn pods_are_printed_as_a_table_and_as_json() {
     let output = aetherctl(&agent.socket(), &["-o", "json", "pods"]);
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&json["role"], &json["records"][0]["container"]), (&"owner".into(), &"abc".into()));
+}
+
+#[test]
+fn m11_modules_and_c06_events_are_printed_as_a_table_and_as_json() {
+    let agent = Agent::start("chained");
+    for (question, table, key, value) in [
+        ("modules", "team    -      enabled", "/modules/0/calls", Value::from(7)),
+        ("events", "ConflistFight", "/events/0/count", Value::from(2)),
+    ] {
+        let output = aetherctl(&agent.socket(), &[question]);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(String::from_utf8_lossy(&output.stdout).contains(table), "{output:?}");
+        let output = aetherctl(&agent.socket(), &["-o", "json", question]);
+        let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(json.pointer(key), Some(&value), "{json}");
+    }
+}
+
+#[test]
+fn c08_the_exit_code_of_conditions_says_whether_the_agent_is_ready() {
+    for (state, code, said) in
+        [("chained", 0, "\nready"), ("stripped", 4, "not ready: the chain is stripped")]
+    {
+        let output = aetherctl(&Agent::start(state).socket(), &["conditions"]);
+        assert_eq!(output.status.code(), Some(code), "{state}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains(said), "{output:?}");
+    }
 }
 
 #[test]

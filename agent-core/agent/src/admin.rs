@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use aether_api::admin::admin_server::{Admin, AdminServer};
 use aether_api::admin::{
-    ChainRequest, ChainResponse, LogLevelRequest, LogLevelResponse, PodsRequest, PodsResponse, Unusable,
+    ChainRequest, ChainResponse, ConditionsRequest, ConditionsResponse, EventsRequest, EventsResponse,
+    LogLevelRequest, LogLevelResponse, ModulesRequest, ModulesResponse, PodsRequest, PodsResponse, Unusable,
 };
 use aether_domain::chain::State;
 use tokio::net::{UnixListener, UnixStream};
@@ -14,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 use crate::metrics_http;
+use crate::modules::told;
 use crate::node::{Node, Role};
 
 /// Answers on the listener until `stop`.
@@ -78,6 +80,27 @@ impl Admin for Service {
         }
         Ok(Response::new(LogLevelResponse { directives: level.current() }))
     }
+
+    async fn modules(&self, _: Request<ModulesRequest>) -> Result<Response<ModulesResponse>, Status> {
+        let node = Arc::clone(&self.node);
+        // A module that is in the middle of a call is waited for.
+        let told = tokio::task::spawn_blocking(move || told::modules(&node.modules)).await;
+        let answer = told.map_err(|error| Status::internal(error.to_string()))?;
+        Ok(Response::new(ModulesResponse { role: self.node.role().name().to_owned(), ..answer }))
+    }
+
+    async fn events(&self, _: Request<EventsRequest>) -> Result<Response<EventsResponse>, Status> {
+        Ok(Response::new(told::events(&self.node.modules)))
+    }
+
+    async fn conditions(
+        &self,
+        _: Request<ConditionsRequest>,
+    ) -> Result<Response<ConditionsResponse>, Status> {
+        let node = Arc::clone(&self.node);
+        let told = tokio::task::spawn_blocking(move || told::conditions(&node.modules)).await;
+        Ok(Response::new(told.map_err(|error| Status::internal(error.to_string()))?))
+    }
 }
 
 /// What is wrong, and what to do about it.
@@ -99,7 +122,8 @@ fn detail(state: &State) -> String {
     }
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
+/// An error and its causes in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -4,9 +4,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use aether_domain::paths;
+use aether_domain::{limits, paths};
+use aether_module_host::limits::ADD_BUDGET;
 use aether_telemetry::logs;
 use clap::Parser;
+
+use crate::modules::Reassert;
 
 /// How the process ends, for the text of `--help` and for `main`.
 pub(crate) mod exit {
@@ -40,6 +43,29 @@ pub(crate) struct Args {
     /// Where to answer GET /metrics while this agent owns the node (it always does on the admin socket).
     #[arg(long, env = "AETHER_METRICS_ADDR", value_name = "ADDRESS:PORT")]
     metrics_addr: Option<SocketAddr>,
+    /// The runtime's directory of CNI plugins.
+    #[arg(long, env = "AETHER_CNI_BIN_DIR", value_name = "DIR", default_value = paths::CNI_BIN_DIR)]
+    cni_bin_dir: PathBuf,
+    /// Whether our entry and the plugin are put back where somebody takes them away. With false they are not, and the
+    /// list is no cause for not being ready either.
+    #[arg(long, env = "AETHER_CNI_CONFLIST_REASSERT", value_name = "BOOL", action = clap::ArgAction::Set, default_value_t = true)]
+    cni_conflist_reassert: bool,
+    /// The plugin that is put back, where its hash is the wanted one [default: aether-cni beside this program].
+    #[arg(long, env = "AETHER_PLUGIN_SOURCE", value_name = "FILE")]
+    plugin_source: Option<PathBuf>,
+    /// The operator's modules: <name>/{module.toml,module.wasm}, or <name>.toml and <name>.wasm.
+    #[arg(long, env = "AETHER_MODULES_DIR", value_name = "DIR", default_value = paths::MODULES_DIR)]
+    modules_dir: PathBuf,
+    /// The compiler of modules [default: aether-modc beside this program].
+    #[arg(long, env = "AETHER_MODULE_COMPILER", value_name = "FILE")]
+    module_compiler: Option<PathBuf>,
+    /// How many milliseconds all policies together may take at one ADD.
+    #[arg(long, env = "AETHER_POLICY_BUDGET_MS", value_name = "MS", default_value_t = policy_budget_ms(),
+          value_parser = clap::value_parser!(u64).range(1..=5000))]
+    policy_budget_ms: u64,
+    /// The namespace of this release: like kube-system, no policy is asked about its pods.
+    #[arg(long, env = "AETHER_RELEASE_NAMESPACE", value_name = "NAMESPACE")]
+    release_namespace: Option<String>,
     /// The Kubernetes node's name, for logs.
     #[arg(long, env = "AETHER_NODE_NAME", value_name = "NAME", default_value = "")]
     node_name: String,
@@ -66,6 +92,20 @@ pub(crate) struct Config {
     pub(crate) cni_conf_dir: PathBuf,
     /// This agent's own directory.
     pub(crate) local_dir: PathBuf,
+    /// The runtime's directory of CNI plugins.
+    pub(crate) cni_bin_dir: PathBuf,
+    /// Whether list and plugin are put back, and count for readiness (C09).
+    pub(crate) reassert: Reassert,
+    /// The plugin that is put back (C10).
+    pub(crate) plugin_source: PathBuf,
+    /// The operator's modules.
+    pub(crate) modules_dir: PathBuf,
+    /// The compiler of modules.
+    pub(crate) module_compiler: PathBuf,
+    /// How long all policies together may take at one ADD.
+    pub(crate) policy_budget: Duration,
+    /// The release's namespace.
+    pub(crate) release_namespace: Option<String>,
     /// Where the owner answers `GET /metrics`.
     pub(crate) metrics_addr: Option<SocketAddr>,
     /// The node's name; may be empty.
@@ -92,6 +132,13 @@ impl Args {
             state_dir: self.state_dir,
             cni_conf_dir: self.cni_conf_dir,
             local_dir: self.local_dir,
+            cni_bin_dir: self.cni_bin_dir,
+            reassert: if self.cni_conflist_reassert { Reassert::On } else { Reassert::Off },
+            plugin_source: self.plugin_source.unwrap_or_else(|| neighbour(paths::PLUGIN)),
+            modules_dir: self.modules_dir,
+            module_compiler: self.module_compiler.unwrap_or_else(|| neighbour(paths::MODULE_COMPILER)),
+            policy_budget: Duration::from_millis(self.policy_budget_ms),
+            release_namespace: self.release_namespace.filter(|namespace| !namespace.is_empty()),
             metrics_addr: self.metrics_addr,
             node_name: self.node_name,
             drain: drain(grace),
@@ -100,9 +147,20 @@ impl Args {
     }
 }
 
+/// The usual budget, as the command line has it.
+fn policy_budget_ms() -> u64 {
+    u64::try_from(ADD_BUDGET.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The file of this name beside this program; where that cannot be told, the name alone.
+fn neighbour(name: &str) -> PathBuf {
+    let beside = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join(name)));
+    beside.unwrap_or_else(|| PathBuf::from(name))
+}
+
 /// What is left of the grace for calls in flight: the tasks' end and the disk's come after it, before the kill.
 fn drain(grace: Duration) -> Duration {
-    grace.saturating_sub(crate::run::TASKS_END + crate::RUNTIME_END).max(grace / 2)
+    grace.saturating_sub(limits::MODULES_END + crate::run::TASKS_END + crate::RUNTIME_END).max(grace / 2)
 }
 
 impl Config {
@@ -141,9 +199,9 @@ mod tests {
 
     #[test]
     fn t07_the_drain_ends_before_the_kill() {
-        assert_eq!(drain(Duration::from_secs(30)), Duration::from_secs(28));
+        assert_eq!(drain(Duration::from_secs(30)), Duration::from_secs(27));
         assert_eq!(drain(Duration::from_secs(1)), Duration::from_millis(500));
         let (config, _) = Args::parse_from(["aether-agent", "--termination-grace", "10"]).into_parts();
-        assert_eq!(config.drain, Duration::from_secs(8));
+        assert_eq!(config.drain, Duration::from_secs(7));
     }
 }

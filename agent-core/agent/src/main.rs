@@ -4,10 +4,12 @@
 //! Every task is one of `tasks`. What the parts share is in `node`.
 
 mod admin;
+mod admission;
 mod args;
 mod foreign;
 mod lock;
 mod metrics_http;
+mod modules;
 mod node;
 mod ports;
 mod run;

@@ -29,7 +29,11 @@ const BIND_AGAIN: Duration = Duration::from_secs(5);
 pub(crate) fn router(node: Arc<Node>) -> Router {
     let answer = move || {
         let node = Arc::clone(&node);
-        async move { ([(header::CONTENT_TYPE, CONTENT_TYPE)], node.exposition()) }
+        async move {
+            let text = tokio::task::spawn_blocking(move || node.exposition()).await;
+            // A scrape that broke off says nothing, and the next one is another.
+            ([(header::CONTENT_TYPE, CONTENT_TYPE)], text.unwrap_or_default())
+        }
     };
     Router::new().route("/metrics", get(answer))
 }

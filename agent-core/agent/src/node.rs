@@ -1,14 +1,17 @@
 //! What every part of the agent shares: its role, the pods, the chain, the numbers.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use aether_chain_watch::Observation;
 use aether_cni_server::Handle;
+use aether_module_host::lifecycle::State;
 use aether_pod_store::Store;
 use aether_telemetry::Metrics;
 use aether_telemetry::logs::Level;
 use aether_telemetry::metrics::StoreNumbers;
 use tokio::sync::watch;
+
+use crate::modules::{Modules, told};
 
 /// Whether this agent owns the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +41,10 @@ pub(crate) struct Node {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) level: Level,
     pub(crate) cni: Handle,
+    pub(crate) modules: Arc<Modules>,
     role: watch::Sender<Role>,
+    /// Held from when the numbers are taken over until they are printed.
+    scrape: Mutex<()>,
 }
 
 impl Node {
@@ -48,9 +54,19 @@ impl Node {
         metrics: Arc<Metrics>,
         level: Level,
         cni: Handle,
+        modules: Arc<Modules>,
     ) -> Self {
         metrics.set_role(Role::Standby.name(), &Role::NAMES);
-        Self { store, chain, metrics, level, cni, role: watch::Sender::new(Role::Standby) }
+        Self {
+            store,
+            chain,
+            metrics,
+            level,
+            cni,
+            modules,
+            role: watch::Sender::new(Role::Standby),
+            scrape: Mutex::default(),
+        }
     }
 
     pub(crate) fn role(&self) -> Role {
@@ -62,10 +78,19 @@ impl Node {
         self.role.send_replace(Role::Owner);
         self.metrics.set_role(Role::Owner.name(), &Role::NAMES);
         self.metrics.serving_began();
+        self.modules.ends.serving(true);
     }
 
-    /// What `/metrics` answers.
+    /// No new calls are taken from now on.
+    pub(crate) fn left_off(&self) {
+        self.metrics.serving_ended();
+        self.modules.ends.serving(false);
+    }
+
+    /// What `/metrics` answers. Blocks for as long as a module is in the middle of a call.
     pub(crate) fn exposition(&self) -> String {
+        // It guards no data.
+        let _one = self.scrape.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = self.store.counts();
         self.metrics.store(&StoreNumbers {
             records: self.store.records().len(),
@@ -82,6 +107,9 @@ impl Node {
             writes_failed: counts.write_failures,
         });
         self.metrics.adds_in_flight(self.cni.adds_in_flight());
+        self.modules.ends.publish();
+        let modules: Vec<_> = self.modules.host.status().into_iter().map(told::numbers).collect();
+        self.metrics.modules(&modules, &State::NAMES, self.modules.host.problems().len());
         self.metrics.render()
     }
 }

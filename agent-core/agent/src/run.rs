@@ -8,8 +8,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use aether_chain_watch::Watcher;
 use aether_cni_server::Server;
 use aether_domain::clock::BootId;
+use aether_domain::{limits, paths};
 use aether_durable::lock::Lock;
 use aether_durable::{atomic, boot};
+use aether_list_keeper::{Keeper, Places};
 use aether_pod_store::{Ports, Store};
 use aether_telemetry::Metrics;
 use aether_telemetry::logs::Level;
@@ -17,7 +19,9 @@ use anyhow::Context as _;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::admission::Admission;
 use crate::args::Config;
+use crate::modules::{Ends, Hands, Modules, Upstreams};
 use crate::node::Node;
 use crate::ports::{CountCalls, CountLooks, Namespaces, WantedState};
 use crate::tasks::Tasks;
@@ -36,7 +40,7 @@ pub(crate) enum Ended {
 
 const RUN_DIR_MODE: u32 = 0o711;
 const LOCAL_DIR_MODE: u32 = 0o700;
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How long tasks that only answer questions are waited for. Nothing is lost when it passes.
 pub(crate) const TASKS_END: Duration = Duration::from_secs(1);
 
@@ -50,7 +54,7 @@ pub(crate) async fn run(config: Config, level: Level) -> anyhow::Result<Ended> {
 struct Agent {
     config: Config,
     node: Arc<Node>,
-    server: Option<Server<Store>>,
+    server: Option<Server<Admission<Store>>>,
     tasks: Tasks,
     signals: Signals,
 }
@@ -76,11 +80,26 @@ impl Agent {
         let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let metrics = Arc::new(Metrics::new(VERSION, started));
         let store = store(&config, boot);
-        let server =
-            Server::new(Arc::new(store.clone()), Arc::new(CountCalls(Arc::clone(&metrics))), VERSION);
-        let watch = aether_chain_watch::Config::new(config.cni_conf_dir.clone(), config.state_dir.clone());
-        let (watcher, chain) = Watcher::new(watch, CountLooks(Arc::clone(&metrics)));
-        let node = Arc::new(Node::new(store, chain, metrics, level, server.handle()));
+        let keeper = keeper(&config);
+        let watch = aether_chain_watch::Config::new(
+            config.cni_conf_dir.clone(),
+            config.state_dir.clone(),
+            config.cni_bin_dir.join(paths::PLUGIN),
+        );
+        let (watcher, chain) = Watcher::new(watch, CountLooks(Arc::clone(&metrics)), keeper.recall().known());
+        let ends = Ends::new(
+            chain.clone(),
+            watcher.looker(),
+            Hands::new(keeper, config.plugin_source.clone()),
+            config.reassert,
+            Upstreams::new(config.state_dir.join(paths::UPSTREAMS)),
+            Arc::clone(&metrics),
+        );
+        let modules = Modules::build(&config, ends)?;
+        let admission = Admission::new(store.clone(), Arc::clone(&modules.host));
+        let calls = Arc::new(CountCalls(Arc::clone(&metrics)));
+        let server = Server::new(Arc::new(admission), calls, VERSION);
+        let node = Arc::new(Node::new(store, chain.clone(), metrics, level, server.handle(), modules));
         let listener =
             listen(&config.admin_socket()).context("cannot open the admin socket; see --local-dir")?;
         let mut tasks = Tasks::default();
@@ -88,6 +107,10 @@ impl Agent {
             watcher.run(stop).await;
             Ok(())
         });
+        let modules = Arc::clone(&node.modules);
+        tasks.start("modules and the chain", |stop| modules.follow(chain, stop));
+        let modules = Arc::clone(&node.modules);
+        tasks.start("modules' directory", |stop| modules.read(stop));
         let asked = Arc::clone(&node);
         tasks.start("admin socket", |stop| admin::serve(listener, asked, stop));
         tracing::info!(socket = %config.admin_socket().display(), "the admin socket is answered");
@@ -128,9 +151,13 @@ impl Agent {
             node.store.records().len(),
             enabled.tombstones.applied
         ));
+        until(&mut self.signals, &mut self.tasks, node.modules.known()).await?;
+        steps.done(format_args!("the operator's modules are known"));
         self.serve(&socket).map_err(End::Failed)?;
         node.became_owner();
         steps.done(format_args!("serving on {}", socket.display()));
+        until(&mut self.signals, &mut self.tasks, node.modules.take_over()).await?.map_err(End::Failed)?;
+        steps.done(format_args!("enabled the modules"));
         self.look_after();
         Ok(lock)
     }
@@ -189,6 +216,7 @@ impl Agent {
         if let Err(error) = &drained {
             tracing::error!("{error:#}");
         }
+        self.end_modules().await;
         if tokio::time::timeout(TASKS_END, self.tasks.end()).await.is_err() {
             tracing::warn!(tasks = self.tasks.running().join(", "), "tasks did not end in time and are left");
         }
@@ -196,10 +224,19 @@ impl Agent {
         if drained.is_ok() { ended } else { Ended::Failed }
     }
 
+    /// The modules' last actions come after the last call, and before the tasks on which they lean.
+    async fn end_modules(&self) {
+        let modules = Arc::clone(&self.node.modules);
+        let ending = tokio::task::spawn_blocking(move || modules.end());
+        if tokio::time::timeout(limits::MODULES_END, ending).await.is_err() {
+            tracing::warn!("modules did not end in time and are left");
+        }
+    }
+
     async fn drain(&mut self) -> anyhow::Result<()> {
         let handle = self.node.cni.clone();
         handle.drain();
-        self.node.metrics.serving_ended();
+        self.node.left_off();
         let limit = self.config.drain;
         tokio::select! {
             () = handle.drained() => Ok(()),
@@ -219,6 +256,14 @@ async fn until<T>(signals: &mut Signals, tasks: &mut Tasks, what: impl Future<Ou
         error = tasks.unexpected_end() => Err(End::Failed(error)),
         done = what => Ok(done),
     }
+}
+
+fn keeper(config: &Config) -> Keeper {
+    Keeper::new(Places {
+        conf_dir: config.cni_conf_dir.clone(),
+        bin_dir: config.cni_bin_dir.clone(),
+        state_dir: config.state_dir.clone(),
+    })
 }
 
 fn store(config: &Config, boot: BootId) -> Store {

@@ -38,9 +38,7 @@ impl Memory {
             }
             (State::Chained, Want::Entry(entry)) => Some(entry.clone()),
             (State::Chained, Want::Newer) => match &inspection.list {
-                Some(Ok(list)) => {
-                    list.ours().next().and_then(|entry| OwnEntry::parse(list.text(entry)).ok())
-                }
+                Some(Ok(list)) => list.ours().next().and_then(|entry| OwnEntry::parse(list.text(entry)).ok()),
                 _ => None,
             },
             _ => None,

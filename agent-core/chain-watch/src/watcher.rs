@@ -81,7 +81,7 @@ impl<R: Reporter> Watcher<R> {
     /// Looks at start, on events and at each poll, until `stop`.
     pub async fn run(mut self, stop: CancellationToken) {
         let (_, nobody) = mpsc::channel(1);
-        let mut asked = std::mem::replace(&mut self.asked, nobody);
+        let mut requests = std::mem::replace(&mut self.asked, nobody);
         let mut poll = tokio::time::interval(self.config.poll);
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The first tick is due at once; the look at start stands for it.
@@ -103,13 +103,13 @@ impl<R: Reporter> Watcher<R> {
             cause = tokio::select! {
                 () = stop.cancelled() => return,
                 _ = poll.tick() => Cause::Poll,
-                Some(asker) = asked.recv() => {
+                Some(asker) = requests.recv() => {
                     askers.push(asker);
                     Cause::Asked
                 }
                 () = self.changed() => Cause::Event,
             };
-            while let Ok(asker) = asked.try_recv() {
+            while let Ok(asker) = requests.try_recv() {
                 askers.push(asker);
             }
             self.resting &= cause != Cause::Poll;

@@ -7,11 +7,18 @@ use anyhow::{Context as _, Result};
 use crate::run;
 
 /// Packages whose binaries go to a node, and the names of these. The dev profile: tests share its dependencies.
-const NODE: [(&str, &str); 4] = [
+const NODE: [(&str, &str); 5] = [
     ("aether-agent", "aether-agent"),
     ("aether-cni-install", "aether-cni-install"),
     ("aetherctl", "aetherctl"),
+    ("aether-modc", "aether-modc"),
     ("aether-harness", "aether-node"),
+];
+
+/// Policies that `up` and the tests on a node put into the operator's directory: package, and the file's name.
+const POLICIES: [(&str, &str); 2] = [
+    ("aether-example-require-annotation", "require-annotation.wasm"),
+    ("aether-example-namespace-list", "namespace-list.wasm"),
 ];
 
 /// How much a build may cost.
@@ -35,7 +42,7 @@ impl Build {
 
 /// Builds everything into the build's directory.
 pub(crate) fn binaries(how: Build) -> Result<()> {
-    run::step("build agent, installer, aetherctl and the node harness", || {
+    run::step("build agent, compiler of modules, installer, aetherctl and the node harness", || {
         let mut cargo = run::cargo();
         cargo.arg("build");
         if how == Build::Ship {
@@ -50,7 +57,23 @@ pub(crate) fn binaries(how: Build) -> Result<()> {
     for (_, name) in NODE {
         put(&out.join(name), &how.directory(), name)?;
     }
+    policies(how)?;
     plugin(how)
+}
+
+/// Builds the example policies as an operator would.
+fn policies(how: Build) -> Result<()> {
+    let packages = POLICIES.map(|(package, _)| package);
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut components = Vec::new();
+    run::step("build the example policies", || {
+        components = aether_guest_build::components(&workspace, &target_dir()?.join("guests"), &packages)?;
+        Ok(())
+    })?;
+    for ((_, name), component) in POLICIES.iter().zip(components) {
+        write(&component, &how.directory(), name)?;
+    }
+    Ok(())
 }
 
 /// Builds the static plugin (K13) on its own, so that no other package's features are unified into it.
@@ -73,6 +96,12 @@ fn plugin(how: Build) -> Result<()> {
     })?;
     let built = target_dir()?.join(triple).join(profile).join("aether-cni");
     put(&built, &how.directory(), "aether-cni")
+}
+
+fn write(bytes: &[u8], directory: &Path, name: &str) -> Result<()> {
+    std::fs::create_dir_all(directory)?;
+    let to = directory.join(name);
+    std::fs::write(&to, bytes).with_context(|| format!("write {}", to.display()))
 }
 
 fn put(from: &Path, directory: &Path, name: &str) -> Result<()> {

@@ -16,7 +16,8 @@ use crate::{tools, wait};
 /// The installer.
 pub const INSTALLER: &str = "aether-cni-install";
 /// Every program under test that a node gets.
-pub const PROGRAMS: [&str; 4] = [paths::PLUGIN, INSTALLER, "aether-agent", "aetherctl"];
+pub const PROGRAMS: [&str; 5] =
+    [paths::PLUGIN, INSTALLER, "aether-agent", "aetherctl", paths::MODULE_COMPILER];
 /// Within which an agent must serve; a few hundredths of a second are usual.
 const AGENT_LIMIT: Duration = Duration::from_secs(20);
 
@@ -77,7 +78,12 @@ impl Node {
 
     /// Starts an agent and waits until it serves the plugin.
     pub async fn start_agent(&self) -> anyhow::Result<Agent> {
-        let mut agent = self.spawn_agent(&[])?;
+        self.start_agent_with(&[]).await
+    }
+
+    /// The same with arguments.
+    pub async fn start_agent_with(&self, arguments: &[&str]) -> anyhow::Result<Agent> {
+        let mut agent = self.spawn_agent(arguments)?;
         self.serving(&mut agent).await?;
         Ok(agent)
     }

@@ -12,6 +12,7 @@ pub mod image;
 mod init;
 pub mod lists;
 mod node;
+pub mod policy;
 mod process;
 mod residue;
 pub mod tools;

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use aether_api::admin::admin_client::AdminClient;
-use aether_api::admin::{ChainRequest, ChainResponse, LogLevelRequest, PodsRequest, PodsResponse};
+use aether_api::admin::{
+    ChainRequest, ChainResponse, ConditionsRequest, ConditionsResponse, Event, EventsRequest,
+    LogLevelRequest, Module, ModulesRequest, ModulesResponse, PodsRequest, PodsResponse,
+};
 use aether_api::cni::cni_client::CniClient;
 use aether_api::cni::{
     AddRequest, Attachment, Caller, CheckRequest, DelRequest, Known, Managed, Netns, Pod, StatusRequest,
@@ -19,7 +22,7 @@ use tokio::net::UnixStream;
 use tonic::Status;
 use tonic::transport::{Channel, Endpoint, Uri};
 
-use crate::support::{Agent, Node};
+use crate::support::{Agent, Node, PATIENCE};
 
 async fn channel(socket: &Path) -> Result<Channel, tonic::transport::Error> {
     let socket = socket.to_owned();
@@ -60,6 +63,11 @@ pub(crate) const NETNS: &str = "/proc/self/ns/net";
 
 impl Plugin {
     pub(crate) async fn add(&mut self, id: &str) -> Result<Stamp, Status> {
+        self.add_pod(id, "prod", &format!("pod-{id}")).await
+    }
+
+    /// An ADD of a pod of this namespace and name.
+    pub(crate) async fn add_pod(&mut self, id: &str, namespace: &str, name: &str) -> Result<Stamp, Status> {
         let started = boot::now().unwrap();
         let request = AddRequest {
             caller: Some(caller(&started)),
@@ -67,9 +75,9 @@ impl Plugin {
             network: "cbr0".to_owned(),
             netns: Some(Netns { path: NETNS.to_owned(), inode: 0, created: 0 }),
             pod: Some(Pod {
-                namespace: "prod".to_owned(),
-                name: format!("pod-{id}"),
-                uid: "u".to_owned(),
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+                uid: format!("uid-{id}"),
                 addresses: vec!["10.244.1.2/24".to_owned()],
                 ..Pod::default()
             }),
@@ -121,6 +129,33 @@ impl Admin {
         self.0.chain(ChainRequest {}).await.unwrap().into_inner()
     }
 
+    pub(crate) async fn modules(&mut self) -> ModulesResponse {
+        self.0.modules(ModulesRequest {}).await.unwrap().into_inner()
+    }
+
+    /// One module, once it is so.
+    pub(crate) async fn module(&mut self, name: &str, what: &str, so: impl Fn(&Module) -> bool) -> Module {
+        let began = std::time::Instant::now();
+        loop {
+            let all = self.modules().await;
+            let found = all.modules.iter().find(|module| module.name == name);
+            if let Some(module) = found.filter(|module| so(module)) {
+                return module.clone();
+            }
+            assert!(began.elapsed() < PATIENCE, "never {name} {what}; last: {all:?}");
+            // pause: between two looks of a poll with a deadline
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+
+    pub(crate) async fn events(&mut self) -> Vec<Event> {
+        self.0.events(EventsRequest {}).await.unwrap().into_inner().events
+    }
+
+    pub(crate) async fn conditions(&mut self) -> ConditionsResponse {
+        self.0.conditions(ConditionsRequest {}).await.unwrap().into_inner()
+    }
+
     pub(crate) async fn log_level(&mut self, directives: &str) -> Result<String, Status> {
         let request = LogLevelRequest { directives: directives.to_owned() };
         Ok(self.0.log_level(request).await?.into_inner().directives)
@@ -146,6 +181,7 @@ pub(crate) fn record(id: &str, started: Stamp) -> Record {
             name: format!("pod-{id}"),
             ..record::Pod::default()
         },
+        policy_labels: std::collections::BTreeMap::new(),
     }
 }
 

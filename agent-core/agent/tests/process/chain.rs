@@ -6,6 +6,8 @@ use crate::calls::{Admin, admin};
 use crate::support::{Node, PATIENCE};
 
 const ENTRY: &str = r#"{"name":"aether","type":"aether-cni"}"#;
+/// The states are looked at as they are: nothing is repaired.
+const LEFT_ALONE: [&str; 1] = ["--cni-conflist-reassert=false"];
 const FILE: &str = "10-flannel.conflist";
 
 fn chained() -> String {
@@ -37,7 +39,7 @@ async fn state(admin: &mut Admin, what: &str, holds: impl Fn(&ChainResponse) -> 
 async fn c01_c04_every_bad_list_has_its_state_with_a_reason_and_is_left_as_it_is() {
     let node = Node::new();
     install(&node);
-    let agent = node.start("a");
+    let agent = node.start_with("a", &LEFT_ALONE);
     let mut asked = admin(&agent).await;
     let seen = state(&mut asked, "chained", |seen| seen.state == "chained").await;
     assert_eq!(
@@ -103,7 +105,7 @@ async fn c01_c04_every_bad_list_has_its_state_with_a_reason_and_is_left_as_it_is
 async fn c05_a_file_that_sorts_earlier_is_the_one_that_is_told_of() {
     let node = Node::new();
     install(&node);
-    let agent = node.start("a");
+    let agent = node.start_with("a", &LEFT_ALONE);
     let mut asked = admin(&agent).await;
     state(&mut asked, "chained", |seen| seen.state == "chained").await;
     std::fs::write(
@@ -128,7 +130,7 @@ async fn c01_without_inotify_it_polls_says_so_and_still_sees_every_change() {
     let agent = node.start_traced(
         "a",
         &["-e", "trace=inotify_init1", "-e", "inject=inotify_init1:error=EMFILE"],
-        &[],
+        &LEFT_ALONE,
     );
     let mut asked = admin(&agent).await;
     let seen = state(&mut asked, "chained", |seen| seen.state == "chained").await;

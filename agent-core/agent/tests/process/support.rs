@@ -60,6 +60,9 @@ impl Node {
             ("--run-dir", "run"),
             ("--state-dir", "state"),
             ("--cni-conf-dir", "net.d"),
+            ("--cni-bin-dir", "bin"),
+            ("--plugin-source", "image/aether-cni"),
+            ("--modules-dir", "modules"),
             ("--local-dir", local),
         ] {
             arguments.extend([flag.to_owned(), self.path(below).to_string_lossy().into_owned()]);
@@ -89,9 +92,10 @@ impl Node {
 
     /// Makes every directory that an agent would make, and flush, at its first start.
     pub(crate) fn with_directories(self) -> Self {
-        for below in ["run", "state/pods", "state/deletes", "a"] {
+        for below in ["run", "state/pods", "state/deletes", "state/modules-cache", "a"] {
             std::fs::create_dir_all(self.path(below)).unwrap();
         }
+        std::fs::write(self.path("state/modules-cache/key"), [7; 64]).unwrap();
         self
     }
 

@@ -23,6 +23,7 @@ mod add;
 mod crash;
 mod del;
 mod list;
+mod policy;
 mod runtime;
 mod spine;
 mod state;

@@ -1,0 +1,51 @@
+//! From a crate, or a core module, to the component that an agent takes.
+
+use std::path::{Path, PathBuf};
+
+use aether_durable::Attributes;
+use aether_durable::atomic;
+use aether_module_host::cache::digest;
+use anyhow::{Context as _, bail};
+
+/// The component's file in a policy's directory.
+pub(super) const COMPONENT: &str = "module.wasm";
+const MODE: u32 = 0o644;
+/// What a component's layer field is; a core module has 0 there.
+const COMPONENT_MAGIC: [u8; 8] = [0, b'a', b's', b'm', 0x0d, 0, 1, 0];
+
+/// Makes the component and says where it is.
+pub(super) fn pack(from: &Path, to: Option<PathBuf>) -> anyhow::Result<String> {
+    let (component, beside) = if from.is_dir() {
+        (of_crate(from)?, from.join(COMPONENT))
+    } else {
+        let bytes = std::fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
+        if bytes.starts_with(&COMPONENT_MAGIC) {
+            bail!("{} is a component already; copy it as it is", from.display());
+        }
+        let component = aether_guest_build::component(&from.display().to_string(), &bytes)?;
+        (component, from.with_file_name(COMPONENT))
+    };
+    let to = to.unwrap_or(beside);
+    write(&to, &component)?;
+    Ok(format!("{}: {} bytes, sha256 {}\n", to.display(), component.len(), digest(&component)))
+}
+
+/// Builds the crate in a directory.
+pub(super) fn of_crate(directory: &Path) -> anyhow::Result<Vec<u8>> {
+    let manifest = directory.join("Cargo.toml");
+    let text =
+        std::fs::read_to_string(&manifest).with_context(|| format!("cannot read {}", manifest.display()))?;
+    let table: toml::Table =
+        text.parse().with_context(|| format!("cannot make sense of {}", manifest.display()))?;
+    let package = table.get("package").and_then(|package| package.get("name")).and_then(toml::Value::as_str);
+    let package = package.with_context(|| format!("{} names no package", manifest.display()))?;
+    let directory = std::path::absolute(directory).context("cannot tell the current directory")?;
+    let built = aether_guest_build::components(&directory, &directory.join("target"), &[package])?;
+    built.into_iter().next().context("the build made nothing")
+}
+
+pub(super) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let path = std::path::absolute(path).context("cannot tell the current directory")?;
+    atomic::replace(&path, bytes, &Attributes::with_mode(MODE))?;
+    Ok(())
+}
