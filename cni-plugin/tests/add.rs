@@ -136,6 +136,7 @@ fn k04_the_default_deadline_is_five_seconds() {
 fn k04_h1_an_agent_that_comes_two_seconds_later_is_found() {
     let place = Place::new();
     let running = place.add(&json!({})).start();
+    // pause: the agent is away for as long, which is what is tested
     std::thread::sleep(Duration::from_secs(2));
     let agent = Agent::start(&place.socket(), Mood::Serving);
     running.wait().document();
@@ -173,6 +174,7 @@ fn k04_a_full_queue_is_waited_for() {
     net::listen(&listener, 0).unwrap();
     let _queued = std::os::unix::net::UnixStream::connect(place.socket()).unwrap();
     let running = place.add(&json!({})).start();
+    // pause: the listener is deaf for as long, which is what is tested
     std::thread::sleep(Duration::from_millis(300));
     let agent = Agent::start(&place.socket(), Mood::Serving);
     running.wait().document();

@@ -119,7 +119,9 @@ impl IfName {
         if value.len() > 15 {
             return Err(IdError::invalid(WHAT, value, "at most 15 bytes"));
         }
-        if value == "." || value == ".." || value.contains(|c: char| c == '/' || c == ':' || c.is_whitespace() || c == '\0')
+        if value == "."
+            || value == ".."
+            || value.contains(|c: char| c == '/' || c == ':' || c.is_whitespace() || c == '\0')
         {
             return Err(IdError::invalid(WHAT, value, "not '.' or '..', no '/', ':', NUL or white space"));
         }

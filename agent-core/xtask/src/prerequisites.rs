@@ -22,11 +22,19 @@ const PACKAGES: [(&str, &str); 8] = [
     ("gcc", "/usr/bin/gcc"),
 ];
 
+/// What builds the modules on a machine whose Rust has no wasm target: a compiler and its library's source, from Debian.
+const GUESTS: [(&str, &str); 3] = [
+    ("rustc-web", "/usr/share/doc/rustc-web"),
+    ("cargo-web", "/usr/share/doc/cargo-web"),
+    ("rust-web-src", "/usr/share/doc/rust-web-src"),
+];
+
 /// Checks everything, and installs the packages that are missing.
 pub(crate) fn ensure() -> Result<()> {
     rust()?;
     go()?;
-    packages(&PACKAGES)
+    packages(&PACKAGES)?;
+    if builds_guests()? { Ok(()) } else { packages(&GUESTS) }
 }
 
 fn rust() -> Result<()> {
@@ -71,6 +79,13 @@ pub(crate) fn packages(wanted: &[(&'static str, &str)]) -> Result<()> {
         run::check(apt().args(["install", "-y", "--no-install-recommends"]).args(&missing))
             .with_context(|| format!("try it by hand as root: `{line}`"))
     })
+}
+
+/// Whether the modules are built already, or by the Rust that is there.
+fn builds_guests() -> Result<bool> {
+    let sysroot = run::output(Command::new("rustc").args(["--print", "sysroot"]))?;
+    let target = Path::new(sysroot.trim()).join("lib/rustlib/wasm32-unknown-unknown/lib");
+    Ok(std::env::var_os("AETHER_MODULES_DIR").is_some() || target.is_dir())
 }
 
 /// The first two numbers of `1.95.0 (…)`, `cargo 1.95.0 …` or `1.90`.

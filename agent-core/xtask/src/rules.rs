@@ -10,17 +10,13 @@ use crate::{run, source};
 /// What `rules` takes.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// Fail unless every rule of these chapters has a test, e.g. `--require K,I`; rules that
-    /// agent-core/docs/behaviours.md marks as later are exempt.
+    /// Fail unless every rule of these chapters has a test, e.g. `--require K,I`.
     #[arg(long, value_delimiter = ',')]
     require: Vec<String>,
     /// Print only the counts.
     #[arg(long)]
     brief: bool,
 }
-
-/// Rules that later releases bring, with what they wait for.
-const LATER: [(&str, &str); 0] = [];
 
 /// Tests by rule.
 type Coverage = BTreeMap<String, Vec<String>>;
@@ -40,11 +36,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 fn print(coverage: &Coverage, brief: bool) {
     for (rule, tests) in coverage {
-        match (tests.len(), LATER.iter().find(|(later, _)| later == rule)) {
-            (0, Some((_, why))) => println!("{rule}  later: {why}"),
-            (0, None) => println!("{rule}  no test yet"),
-            (count, _) if brief => println!("{rule}  {count}"),
-            (count, _) => {
+        match tests.len() {
+            0 => println!("{rule}  no test yet"),
+            count if brief => println!("{rule}  {count}"),
+            count => {
                 println!("{rule}  {count}");
                 for test in tests {
                     println!("       {test}");
@@ -58,8 +53,7 @@ fn print(coverage: &Coverage, brief: bool) {
 
 fn missing(coverage: &Coverage, chapters: &[String]) -> Vec<String> {
     let wanted = |rule: &str| chapters.iter().any(|chapter| rule.starts_with(chapter.as_str()));
-    let later = |rule: &str| LATER.iter().any(|(later, _)| *later == rule);
-    let open = coverage.iter().filter(|(rule, tests)| tests.is_empty() && wanted(rule) && !later(rule));
+    let open = coverage.iter().filter(|(rule, tests)| tests.is_empty() && wanted(rule));
     open.map(|(rule, _)| rule.clone()).collect()
 }
 
@@ -118,8 +112,8 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_without_a_test_is_missing_unless_it_is_a_later_one() {
+    fn a_rule_without_a_test_is_missing() {
         let coverage = coverage("- K01 a\n- I06 b\n- I07 c\n", &[]);
-        assert_eq!(missing(&coverage, &["K".to_owned(), "I".to_owned()]), ["I07", "K01"]);
+        assert_eq!(missing(&coverage, &["K".to_owned(), "I".to_owned()]), ["I06", "I07", "K01"]);
     }
 }

@@ -165,7 +165,7 @@ fn i12_c3_a_hundred_kills_at_random_times_leave_no_torn_list_and_at_most_one_tem
         random ^= random << 17;
         let args: &[&str] = if round % 2 == 0 { &["--no-wait", "--force"] } else { &["uninstall"] };
         let mut child = Child(node.command(args).stderr(std::process::Stdio::null()).spawn().unwrap());
-        // The time is what is random here; nothing is synchronised by it.
+        // pause: the time is what is random here; nothing is synchronised by it.
         std::thread::sleep(Duration::from_micros(random % 12_000));
         let _ = child.0.kill();
         killed += usize::from(!child.0.wait().unwrap().success());

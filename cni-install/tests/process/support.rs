@@ -246,6 +246,7 @@ pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
         assert!(start.elapsed() < DEADLINE, "not within {DEADLINE:?}: {what}");
+        // pause: of the poll
         std::thread::sleep(Duration::from_millis(5));
     }
 }

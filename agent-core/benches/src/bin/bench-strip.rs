@@ -98,7 +98,7 @@ async fn main() -> Result<()> {
                 renames.recv_timeout(LIMIT).with_context(|| format!("round {round} was not repaired"))?;
             repaired.add(at.saturating_duration_since(stripped));
             loaded.add(load(&cri, &key, stripped).await?);
-            // The pause is the bench's own: see PEACE.
+            // pause: the pause is the bench's own: see PEACE.
             tokio::time::sleep(PEACE).await;
         }
         let mut add = |what: String, value, at_most| {

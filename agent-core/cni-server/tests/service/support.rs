@@ -216,6 +216,7 @@ pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
     let began = Instant::now();
     while !condition() {
         assert!(began.elapsed() < PATIENCE, "never came: {what}");
+        // pause: of the poll
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }

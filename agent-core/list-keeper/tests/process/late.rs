@@ -47,7 +47,7 @@ fn c02_a_late_writer_in_two_halves_is_waited_for() {
     let (first, second) = theirs.split_at(40);
     let outcome = repair_under_a_writer(&node, |mut file| {
         overwrite(&mut file, first);
-        // The writer's pause is what is tested; nothing is synchronised by it.
+        // pause: the writer's pause is what is tested; nothing is synchronised by it.
         std::thread::sleep(Duration::from_millis(300));
         file.write_all(second.as_bytes()).unwrap();
     });
@@ -123,6 +123,7 @@ fn c02_a9_a_writer_in_place_beside_the_keeper_loses_nothing() {
                 // In place, as `cp -f` does: truncated, then written.
                 node.put(LIST, text);
                 rounds.fetch_add(1, Ordering::SeqCst);
+                // pause: of the writer
                 std::thread::sleep(Duration::from_millis(2));
             }
         });

@@ -42,7 +42,7 @@ fn c03_s02_a_newer_file_is_left_alone_and_a_damaged_one_is_put_aside() {
         assert!(matches!(node.keeper().recall(), Recalled::Damaged(_)));
         is(&node.keeper().remember(&healthy(round), || true), "done", &[]);
         assert_eq!(node.keeper().recall(), Recalled::Known(healthy(round)));
-        // Two of one millisecond would be one file.
+        // pause: two of one millisecond would be one file.
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
     let aside = std::fs::read_dir(node.state()).unwrap().filter(|entry| {

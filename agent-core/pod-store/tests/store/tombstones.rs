@@ -131,6 +131,7 @@ async fn k07_while_the_store_is_kept_a_tombstone_is_applied_within_its_time() {
         let written = Instant::now();
         while path.exists() {
             assert!(written.elapsed() < TOMBSTONE_POLL * 10, "it is not applied");
+            // pause: of the poll
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         assert_eq!(store.records(), []);

@@ -58,7 +58,7 @@ const LAYERS: [(&str, Layer); 35] = [
     ("aether-example-namespace-list", Layer::Pure),
     ("aether-builtin-modules", Layer::Foundation),
     ("aether-modc", Layer::Assembly),
-    ("aether-guest-build", Layer::Tooling),
+    ("aether-guest-build", Layer::Foundation),
     ("aether-test-guests", Layer::Tooling),
     ("aether-hostile-guest", Layer::Tooling),
     ("aether-rogue-list", Layer::Tooling),

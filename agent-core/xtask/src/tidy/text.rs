@@ -15,7 +15,7 @@ const FORBIDDEN: [(&str, &[&str], &str); 10] = [
     ("tokio::spawn", &[], "spawn on an owned JoinSet or TaskTracker"),
     ("unbounded_channel", &[], "bound it: a full channel is an answer"),
     ("env::set_var", &[], "configuration is a value"),
-    ("thread::sleep", &["cni-install/src"], "wait for a condition"),
+    ("thread::sleep", &["cni-install/src", "agent-core/list-keeper/src"], "wait for a condition"),
     ("process::exit", &["cni-plugin/src/shell/panics.rs"], "return an ExitCode from main"),
     ("lazy_static", &[], "no global state"),
 ];

@@ -104,7 +104,7 @@ async fn c02_c04_a_write_in_two_halves_is_waited_for(containerd: Containerd) -> 
         let (first, second) = list.split_at(list.len() / 2);
         let mut file = std::fs::File::create(path(&rig, FLANNEL_FILE))?;
         file.write_all(first.as_bytes())?;
-        // The writer's pause is what is tested; nothing is synchronised by it.
+        // pause: the writer's pause is what is tested; nothing is synchronised by it.
         tokio::time::sleep(Duration::from_millis(300)).await;
         ensure!(std::fs::read_to_string(path(&rig, FLANNEL_FILE))? == first, "a half was repaired");
         file.write_all(second.as_bytes())?;
@@ -262,7 +262,7 @@ async fn c06_a5_a_writer_that_undoes_each_repair_is_answered_ever_later_and_name
                 count.fetch_add(1, Ordering::Relaxed);
                 let _ = std::fs::write(&file, FLANNEL);
             }
-            // The writer's own poll.
+            // pause: the writer's own poll.
             std::thread::sleep(Duration::from_millis(20));
         }
     });
@@ -272,6 +272,7 @@ async fn c06_a5_a_writer_that_undoes_each_repair_is_answered_ever_later_and_name
         Ok(())
     })
     .await;
+    // pause: the fight goes on for as long, which is what is tested
     tokio::time::sleep(FIGHT.saturating_sub(start.elapsed())).await;
     let rounds = undone.load(Ordering::Relaxed);
     stop.store(true, Ordering::Relaxed);
