@@ -130,7 +130,8 @@ impl Host {
         let path = std::path::PathBuf::from("module.toml");
         let manifest = Manifest::parse(name, manifest).map_err(|source| LoadError::Manifest { path, source });
         let limit = manifest.as_ref().map_or(usize::MAX, |manifest| manifest.limits.component);
-        let component = if component.len() > limit { Err(LoadError::TooLarge { limit }) } else { Ok(component) };
+        let component =
+            if component.len() > limit { Err(LoadError::TooLarge { limit }) } else { Ok(component) };
         let terms = manifest.as_ref().map_or(Terms::STRICT, Terms::of);
         self.take(name, Candidate { manifest, component, terms, print: Fingerprint(String::new()) })
     }
