@@ -193,7 +193,7 @@ impl Trial {
             ]
         };
         let rows: Vec<[String; 5]> = self.scenarios.iter().map(row).collect();
-        columns(["SCENARIO", "EXPECTED", "DECIDED", "", "SAID"], &rows)
+        columns(["SCENARIO", "EXPECTED", "DECIDED", "OUTCOME", "SAID"], &rows)
     }
 }
 

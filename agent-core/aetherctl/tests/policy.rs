@@ -1,0 +1,65 @@
+//! A policy from the template to the file that an agent takes (M12), by the program alone.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's helpers fail as its body does")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn aetherctl(directory: &Path, arguments: &[&str]) -> Output {
+    let program = Path::new(env!("CARGO_BIN_EXE_aetherctl"));
+    let compiler = program.with_file_name("aether-modc");
+    assert!(
+        compiler.is_file(),
+        "{} is missing; build it with: cargo build -p aether-modc",
+        compiler.display()
+    );
+    Command::new(program).arg("policy").args(arguments).current_dir(directory).output().unwrap()
+}
+
+/// What it printed, where it ended with this code.
+fn ended(output: &Output, code: i32) -> String {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{text}\n{said}");
+    format!("{text}{said}")
+}
+
+#[test]
+fn m12_the_template_is_built_tried_packed_and_inspected_by_following_its_readme() {
+    let root = tempfile::tempdir().unwrap();
+    ended(&aetherctl(root.path(), &["new", "shop-team"]), 0);
+    let policy = root.path().join("shop-team");
+    let readme = std::fs::read_to_string(policy.join("README.md")).unwrap();
+    assert!(
+        readme.contains("/etc/aether/modules/shop-team/module.toml") && !readme.contains("{{"),
+        "{readme}"
+    );
+    let text = ended(&aetherctl(&policy, &["test"]), 0);
+    assert!(text.contains("denied    deny      deny     ok"), "{text}");
+    ended(&aetherctl(&policy, &["pack"]), 0);
+    let text = ended(&aetherctl(&policy, &["inspect", "module.wasm"]), 0);
+    assert!(text.contains("world    pod-policy") && text.contains("nothing has to be granted"), "{text}");
+    // A scenario that comes out otherwise, a manifest that no agent takes, a component that is packed again.
+    let scenario = policy.join("scenarios/denied.toml");
+    let text = std::fs::read_to_string(&scenario).unwrap().replace("\"deny\"", "\"admit\"");
+    std::fs::write(&scenario, text).unwrap();
+    let text = ended(&aetherctl(&policy, &["test"]), 5);
+    assert!(text.contains("NOT AS EXPECTED"), "{text}");
+    let text = ended(&aetherctl(&policy, &["pack", "module.wasm"]), 1);
+    assert!(text.contains("is a component already"), "{text}");
+    std::fs::write(policy.join("module.toml"), "world = \"pod-policy\"\ngrnt = 1\n").unwrap();
+    let text = ended(&aetherctl(&policy, &["test"]), 1);
+    assert!(text.contains("unknown field `grnt`"), "{text}");
+}
+
+#[test]
+fn m12_what_cannot_be_done_is_said_with_the_remedy() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::write(root.path().join("text.wasm"), "text").unwrap();
+    let text = ended(&aetherctl(root.path(), &["inspect", "text.wasm"]), 1);
+    assert!(text.contains("aetherctl policy pack"), "{text}");
+    let text = ended(&aetherctl(root.path(), &["new", "Not A Name"]), 1);
+    assert!(text.contains("lower-case letters"), "{text}");
+    let text = ended(&aetherctl(root.path(), &["new", "x", "--sdk", "/nonexistent"]), 1);
+    assert!(text.contains("--sdk"), "{text}");
+}
