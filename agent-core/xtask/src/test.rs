@@ -71,6 +71,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let mut broken = Vec::new();
     for tier in [Tier::Unit, Tier::Modules, Tier::Libcni, Tier::Cni].into_iter().filter(|tier| wanted(*tier))
     {
+        if tier == Tier::Unit {
+            // Agent and aetherctl run it as a child, beside themselves.
+            run::step("build the compiler of modules", || {
+                run::check(run::cargo().args(["build", "--package", "aether-modc"]))
+            })?;
+        }
         if matches!(tier, Tier::Libcni | Tier::Cni) {
             tools::build_all()?;
         }
