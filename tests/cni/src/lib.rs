@@ -17,6 +17,9 @@ pub const CHAIN: [&str; 3] = ["flannel", "portmap", paths::PLUGIN];
 /// The chain of the bridge list with our entry.
 pub const BRIDGE_CHAIN: [&str; 3] = ["bridge", "portmap", paths::PLUGIN];
 
+/// What makes an agent leave list and plugin as they are (C09).
+pub const WITHOUT_REPAIR: &str = "--cni-conflist-reassert=false";
+
 /// A node with a client of its runtime.
 #[derive(Debug)]
 pub struct Rig {
@@ -52,7 +55,7 @@ impl Rig {
     /// The same, where the agent leaves the list to itself (C09).
     pub async fn chained_without_repair(containerd: Containerd) -> anyhow::Result<(Self, Agent)> {
         let rig = Self::installed(containerd, &[]).await?;
-        let mut agent = rig.node.spawn_agent(&["--cni-conflist-reassert=false"])?;
+        let mut agent = rig.node.spawn_agent(&[WITHOUT_REPAIR])?;
         rig.node.serving(&mut agent).await?;
         Ok((rig, agent))
     }

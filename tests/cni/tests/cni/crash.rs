@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use aether_domain::paths;
 use aether_harness::Containerd;
 use aether_harness::cri::{Cri, Pod, SandboxId};
-use aether_test_cni::Rig;
+use aether_test_cni::{Rig, WITHOUT_REPAIR};
 use anyhow::{Context as _, bail};
 
 /// How often the agent is killed.
@@ -65,13 +65,14 @@ async fn k04_k05_k07_a_hundred_kills_of_agent_and_plugin_under_load_lose_nothing
     let mut seed: u64 = 0x9e37_79b9_7f4a_7c15 ^ u64::from(std::process::id());
     println!("seed {seed:#x}");
     for _ in 0..ROUNDS {
-        let mut agent = rig.node.spawn_agent(&[])?;
+        // It would put the plugin back into the killer's place.
+        let mut agent = rig.node.spawn_agent(&[WITHOUT_REPAIR])?;
         // pause: the moment of the kill is what is random here
         tokio::time::sleep(Duration::from_millis(random(&mut seed) % 200)).await;
         agent.kill();
     }
     std::fs::write(rig.node.path("/run/quiet"), "")?;
-    let agent = rig.node.start_agent().await?;
+    let agent = rig.node.start_agent_with(&[WITHOUT_REPAIR]).await?;
     done.store(true, Ordering::Relaxed);
     for worker in workers {
         worker.await?.context("a worker")?;

@@ -3,7 +3,7 @@
 use aether_domain::paths::{self, CNI_CONF_DIR};
 use aether_harness::cri::Pod;
 use aether_harness::{Containerd, Options, lists};
-use aether_test_cni::{BRIDGE_CHAIN, CHAIN, Rig};
+use aether_test_cni::{BRIDGE_CHAIN, CHAIN, Rig, WITHOUT_REPAIR};
 use anyhow::Context as _;
 
 /// The installer's exit code for "not chained", or "no list to take yet".
@@ -25,7 +25,7 @@ async fn k01_i04_every_version_of_a_list_carries_a_pod(containerd: Containerd) -
         versions.push(Some("1.1.0"));
     }
     let rig = Rig::bare(Options::no_list(containerd)).await?;
-    let _agent = rig.node.start_agent().await?;
+    let _agent = rig.node.start_agent_with(&[WITHOUT_REPAIR]).await?;
     for version in versions {
         let list = lists::bridge("cbr0", version);
         rig.node.write_list("10-bridge.conflist", &list)?;

@@ -120,7 +120,8 @@ async fn m08_a_policy_swapped_under_load_fails_no_call(containerd: Containerd) -
     for swap in 1..=SWAPS {
         let before = made.load(Ordering::Relaxed);
         rig.node.put_policy("teams", &manifest(&swap.to_string(), ""), &component)?;
-        module(&rig, "teams", |module| module["version"] == swap.to_string()).await?;
+        let version = Value::from(swap.to_string());
+        module(&rig, "teams", |module| module["version"] == version).await?;
         wait::until("pods under this version", TAKEN, async || {
             ensure!(made.load(Ordering::Relaxed) > before, "none yet; the agent says {}", agent.log());
             Ok(())
