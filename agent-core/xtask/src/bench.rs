@@ -1,43 +1,51 @@
-//! Measurements: `aether-benches` does them, this builds what it needs.
+//! Measurements: `aether-benches` does them, this builds what they need. One file a bench.
+
+mod plugin;
+mod strip;
+
+use std::process::Command;
 
 use anyhow::Result;
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand};
 
 use crate::{build, prerequisites, run, tools};
 
 /// What `bench` takes.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// Which measurement.
+    #[command(subcommand)]
     what: What,
-    /// How many pairs of pods are started with and without the plugin.
-    #[arg(long, default_value_t = 100)]
-    pairs: u32,
-    /// How many strips by each kind of writer.
-    #[arg(long, default_value_t = 100)]
-    strips: u32,
 }
 
 /// A measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Subcommand)]
 enum What {
     /// P6 and P7: what the plugin costs a pod, and its size, beside portmap.
-    Plugin,
+    Plugin(plugin::Args),
     /// P8: how long our entry is away when somebody strips it.
-    Strip,
+    Strip(strip::Args),
 }
 
 /// Builds, measures, and leaves JSON under target/bench/.
 pub(crate) fn run(args: &Args) -> Result<()> {
+    match &args.what {
+        What::Plugin(args) => plugin::run(args),
+        What::Strip(args) => strip::run(args),
+    }
+}
+
+/// Builds the pinned tools and what a node runs, as it ships.
+fn node() -> Result<()> {
     prerequisites::ensure()?;
     tools::build_all()?;
-    build::binaries(build::Build::Ship)?;
+    build::binaries(build::Build::Ship)
+}
+
+/// The program of `aether-benches` of this name: built with optimisation, and shown where the shipped binaries are. What is
+/// added goes to the program.
+fn program(name: &str) -> Command {
     let mut cargo = run::cargo();
     cargo.env("AETHER_BIN_DIR", build::Build::Ship.directory());
-    cargo.args(["run", "--quiet", "--release", "--package", "aether-benches", "--bin"]);
-    match args.what {
-        What::Plugin => cargo.args(["bench-plugin", "--", "--pairs"]).arg(args.pairs.to_string()),
-        What::Strip => cargo.args(["bench-strip", "--", "--strips"]).arg(args.strips.to_string()),
-    };
-    run::check(&mut cargo)
+    cargo.args(["run", "--quiet", "--release", "--package", "aether-benches", "--bin", name, "--"]);
+    cargo
 }
