@@ -36,6 +36,8 @@ pub const LOCAL_DIR: &str = "/tmp/aether";
 pub const ADMIN_SOCKET: &str = "admin.sock";
 /// The admin socket's full default path, where `aetherctl` asks.
 pub const ADMIN_SOCKET_PATH: &str = "/tmp/aether/admin.sock";
+/// The health socket, inside the pod-local directory; `agent-ready` asks there (B02).
+pub const HEALTH_SOCKET: &str = "health.sock";
 /// The directory of CNI configurations.
 pub const CNI_CONF_DIR: &str = "/etc/cni/net.d";
 /// The directory of CNI plugins.

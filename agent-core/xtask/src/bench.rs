@@ -1,6 +1,7 @@
 //! Measurements: `aether-benches` does them, this builds what they need. One file a bench.
 
 mod plugin;
+mod probes;
 mod strip;
 
 use std::process::Command;
@@ -22,6 +23,8 @@ pub(crate) struct Args {
 enum What {
     /// P6 and P7: what the plugin costs a pod, and its size, beside portmap.
     Plugin(plugin::Args),
+    /// P11: how large the probe is, and what an exec of it costs.
+    Probes(probes::Args),
     /// P8: how long our entry is away when somebody strips it.
     Strip(strip::Args),
 }
@@ -30,6 +33,7 @@ enum What {
 pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.what {
         What::Plugin(args) => plugin::run(args),
+        What::Probes(args) => probes::run(args),
         What::Strip(args) => strip::run(args),
     }
 }

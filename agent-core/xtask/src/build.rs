@@ -1,5 +1,7 @@
 //! The binaries that a node runs, in `target/bin`.
 
+pub(crate) mod probe;
+
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
@@ -58,6 +60,7 @@ pub(crate) fn binaries(how: Build) -> Result<()> {
         put(&out.join(name), &how.directory(), name)?;
     }
     policies(how)?;
+    probe::build(how)?;
     plugin(how)
 }
 

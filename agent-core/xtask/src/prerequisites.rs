@@ -29,11 +29,21 @@ const GUESTS: [(&str, &str); 3] = [
     ("rust-web-src", "/usr/share/doc/rust-web-src"),
 ];
 
+/// What builds the probes as they ship (`agent-core/probes/tiny.toml`), from Debian.
+pub(crate) const PROBES: [(&str, &str); 5] = [
+    ("rustc-web", "/usr/share/doc/rustc-web"),
+    ("cargo-web", "/usr/share/doc/cargo-web"),
+    ("rust-web-src", "/usr/share/doc/rust-web-src"),
+    ("musl-tools", "/usr/bin/musl-gcc"),
+    ("gcc", "/usr/bin/gcc"),
+];
+
 /// Checks everything, and installs the packages that are missing.
 pub(crate) fn ensure() -> Result<()> {
     rust()?;
     go()?;
     packages(&PACKAGES)?;
+    packages(&PROBES)?;
     if builds_guests()? { Ok(()) } else { packages(&GUESTS) }
 }
 

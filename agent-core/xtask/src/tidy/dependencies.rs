@@ -28,7 +28,7 @@ impl Layer {
     }
 }
 
-const LAYERS: [(&str, Layer); 35] = [
+const LAYERS: [(&str, Layer); 36] = [
     ("aether-domain", Layer::Pure),
     ("aether-conflist", Layer::Pure),
     ("aether-durable", Layer::Foundation),
@@ -42,6 +42,7 @@ const LAYERS: [(&str, Layer); 35] = [
     ("aether-module-host", Layer::Adapter),
     ("aether-agent", Layer::Assembly),
     ("aetherctl", Layer::Assembly),
+    ("aether-probes", Layer::Assembly),
     ("aether-cni", Layer::Assembly),
     ("aether-cni-install", Layer::Assembly),
     ("aether-harness", Layer::Tooling),

@@ -1,0 +1,3 @@
+module aether.internal/tools/hello
+
+go 1.24
