@@ -29,16 +29,19 @@ enum Tier {
     Libcni,
     /// A node with a real containerd, in both versions.
     Cni,
+    /// Several agents on such a node: rolls under load, and what breaks them.
+    Node,
 }
 
 /// Packages that are not of the unit tier. Those of the modules compile components, so they are built apart: the agent's own
 /// tests stay without a compiler in it.
-const PEERS: [(&str, Tier); 5] = [
+const PEERS: [(&str, Tier); 6] = [
     ("aether-modc", Tier::Modules),
     ("aether-test-guests", Tier::Modules),
     ("aether-test-libcni", Tier::Libcni),
     ("aether-harness", Tier::Cni),
     ("aether-test-cni", Tier::Cni),
+    ("aether-test-node", Tier::Node),
 ];
 
 /// What the runners said, added up.
@@ -69,18 +72,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     prerequisites::ensure()?;
     let mut tally = Tally::default();
     let mut broken = Vec::new();
-    for tier in [Tier::Unit, Tier::Modules, Tier::Libcni, Tier::Cni].into_iter().filter(|tier| wanted(*tier))
-    {
+    let tiers = [Tier::Unit, Tier::Modules, Tier::Libcni, Tier::Cni, Tier::Node];
+    for tier in tiers.into_iter().filter(|tier| wanted(*tier)) {
         if tier == Tier::Unit {
             // Agent and aetherctl run it as a child, beside themselves.
             run::step("build the compiler of modules", || {
                 run::check(run::cargo().args(["build", "--package", "aether-modc"]))
             })?;
         }
-        if matches!(tier, Tier::Libcni | Tier::Cni) {
+        if matches!(tier, Tier::Libcni | Tier::Cni | Tier::Node) {
             tools::build_all()?;
         }
-        if tier == Tier::Cni {
+        if matches!(tier, Tier::Cni | Tier::Node) {
             build::binaries(build::Build::Quick)?;
         }
         if !run::step(&format!("tests: {tier:?}"), || cargo_test(tier, args.only.as_deref(), &mut tally))? {

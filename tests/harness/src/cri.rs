@@ -6,12 +6,13 @@ mod pod;
 use std::path::Path;
 use std::time::Duration;
 
-use hyper_util::rt::TokioIo;
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
-use tonic::transport::{Channel, Endpoint, Uri};
+use tonic::transport::Channel;
 use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
+
+use crate::socket;
 
 pub use messages::{PodSandbox, PodSandboxStatus, RuntimeCondition};
 pub use pod::{HostPort, Network, Pod, Protocol, SandboxId};
@@ -67,12 +68,7 @@ impl Cri {
     /// A client of the runtime behind `socket`; it connects with the first call. Its pods' cgroups are made below
     /// `cgroup_parent`.
     pub fn new(socket: &Path, cgroup_parent: String) -> Self {
-        let socket = socket.to_path_buf();
-        let connect = tower::service_fn(move |_: Uri| {
-            let socket = socket.clone();
-            async move { tokio::net::UnixStream::connect(socket).await.map(TokioIo::new) }
-        });
-        let channel = Endpoint::from_static("http://localhost").connect_with_connector_lazy(connect);
+        let channel = socket::channel(socket);
         Self { channel, cgroup_parent, deadline: DEADLINE }
     }
 

@@ -6,19 +6,27 @@
 //! and its processes, so that any number of nodes and test runs can live side by side.
 
 mod aether;
+mod agents;
+pub mod audit;
 mod containerd;
 pub mod cri;
 pub mod image;
 mod init;
 pub mod lists;
+pub mod load;
 mod node;
+pub mod plugin;
 pub mod policy;
+pub mod probe;
 mod process;
 mod residue;
+pub mod roll;
+mod socket;
 pub mod tools;
 pub mod wait;
 
-pub use aether::{Agent, INSTALLER, PROGRAMS};
+pub use aether::{INSTALLER, PROGRAMS};
+pub use agents::{AGENT, AGENT_LIMIT, Agent, Start};
 pub use containerd::Containerd;
 pub use node::{Node, Options};
 pub use process::{Process, Signal};

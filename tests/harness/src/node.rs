@@ -14,12 +14,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::containerd::Containerd;
 use crate::init::{self, Init};
-use crate::process::{self, Process};
+use crate::process::{self, Behind, Process};
 use crate::{lists, tools, wait};
 use layout::{lay_out, new_boot, remove_dir, subnet, sweep};
 
 /// Where the nodes of tests have their directories: a real file system, since containerd's layers need one.
 const NODES: &str = "/var/tmp/aether-nodes";
+/// Where the programs under test lie inside a node.
+pub(crate) const BIN: &str = "/mnt/node/bin";
 /// Within which a node's cleaner is done once the node is dead.
 const CLEANER_LIMIT: Duration = Duration::from_secs(5);
 
@@ -66,6 +68,23 @@ pub struct Node {
     cgroup: String,
     /// Held for as long as the directory is in use.
     _lock: Option<File>,
+}
+
+/// The way into a node.
+#[derive(Debug, Clone)]
+pub(crate) struct Inside {
+    pid: i32,
+    search_path: String,
+}
+
+impl Inside {
+    /// A command that will run inside, with the node's PATH and nothing else in its environment.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["-t", &self.pid.to_string(), "-m", "-n", "-p", "-i", "-u", "--", program]);
+        command.env_clear().env("PATH", &self.search_path).current_dir("/");
+        command
+    }
 }
 
 impl Node {
@@ -157,15 +176,17 @@ impl Node {
 
     /// A command that will run inside, with the node's PATH and nothing else in its environment.
     pub fn command(&self, program: &str) -> Command {
-        let mut command = Command::new("nsenter");
-        command.args(["-t", &self.init.pid().to_string(), "-m", "-n", "-p", "-i", "-u", "--", program]);
-        command.env_clear().env("PATH", self.search_path()).current_dir("/");
-        command
+        self.inside().command(program)
+    }
+
+    /// What it takes to run commands inside, apart from the node.
+    pub(crate) fn inside(&self) -> Inside {
+        Inside { pid: self.init.pid(), search_path: self.search_path() }
     }
 
     /// The PATH inside.
     pub fn search_path(&self) -> String {
-        format!("/mnt/node/bin:{}:{}", self.version.programs(), crate::PATH)
+        format!("{BIN}:{}:{}", self.version.programs(), crate::PATH)
     }
 
     /// Runs a command inside to its end; its standard output, or an error that shows what it said.
@@ -176,6 +197,11 @@ impl Node {
 
     /// Starts a long-running process inside; its output goes to a log of its own.
     pub fn spawn(&self, name: &str, program: &str, arguments: &[&str]) -> anyhow::Result<Process> {
+        self.spawn_behind(name, Behind::Program, &[&[program], arguments].concat())
+    }
+
+    /// The same with what runs behind the waiter.
+    pub(crate) fn spawn_behind(&self, name: &str, behind: Behind, line: &[&str]) -> anyhow::Result<Process> {
         let number = self.processes.fetch_add(1, Ordering::Relaxed);
         let log = self.dir.join("log").join(format!("{name}-{number}.log"));
         let file = File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
@@ -183,10 +209,10 @@ impl Node {
         let [sh, waiter @ ..] = process::WAITER;
         let inner = self.command(sh);
         let mut command = Command::new("setsid");
-        command.arg(inner.get_program()).args(inner.get_args()).args(waiter).arg(program).args(arguments);
+        command.arg(inner.get_program()).args(inner.get_args()).args(waiter).args(line);
         command.env_clear().env("PATH", self.search_path()).current_dir("/");
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
-        Process::spawn(name, command, log)
+        Process::spawn(name, behind, command, log)
     }
 
     /// Reboots: everything that runs ends, /run and the network are new, the boot's id is another, the disk stays.

@@ -1,11 +1,12 @@
 //! Processes inside a node: short ones whose output is wanted, and long ones that are signalled and logged.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 
 pub use rustix::process::Signal;
@@ -19,12 +20,21 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// stopped, and stopped it would not reap a killed child, without which the node's pid 1 cannot end.
 pub(crate) const WAITER: [&str; 4] = ["sh", "-c", "\"$@\" & wait $!", "waiter"];
 
-/// A long-running process inside a node. Dropping it kills it.
+/// What runs behind the waiter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Behind {
+    /// The program.
+    Program,
+    /// strace, and the program is its child.
+    Strace,
+}
+
+/// A long-running process inside a node. Dropping it kills it, unless another process started it.
 #[derive(Debug)]
 pub struct Process {
     name: String,
-    /// `nsenter`, which passes the waiter's end on.
-    outer: Child,
+    /// `nsenter`, which passes the waiter's end on; none for a process that was found.
+    outer: Option<Child>,
     pid: Pid,
     pidfd: OwnedFd,
     log: PathBuf,
@@ -32,7 +42,12 @@ pub struct Process {
 
 impl Process {
     /// Runs `command`, which enters the node and ends with [`WAITER`], and finds the process behind it.
-    pub(crate) fn spawn(name: &str, mut command: Command, log: PathBuf) -> anyhow::Result<Self> {
+    pub(crate) fn spawn(
+        name: &str,
+        behind: Behind,
+        mut command: Command,
+        log: PathBuf,
+    ) -> anyhow::Result<Self> {
         let mut outer = command.spawn().with_context(|| format!("cannot run {command:?}"))?;
         let nsenter = outer.id().to_string();
         let found = wait::until_blocking(&format!("{name} inside the node"), LIMIT, || {
@@ -43,6 +58,10 @@ impl Process {
             let process = child(&waiter)?;
             // Until it has executed its program, the child still is a copy of its parent.
             ensure!(command_line(&process)? != command_line(&waiter)?, "{process} has not begun yet");
+            let process = match behind {
+                Behind::Program => process,
+                Behind::Strace => traced(&process)?,
+            };
             Ok(Pid::from_raw(process.parse()?))
         });
         let pid = match found {
@@ -57,7 +76,18 @@ impl Process {
         let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else {
             return Err(ended_at_once(name, outer.wait()?, &log));
         };
-        Ok(Self { name: name.to_owned(), outer, pid, pidfd, log })
+        Ok(Self { name: name.to_owned(), outer: Some(outer), pid, pidfd, log })
+    }
+
+    /// A process that somebody else started, and whose log is `log`.
+    pub(crate) fn adopt(name: &str, pid: Pid, log: PathBuf) -> anyhow::Result<Self> {
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).with_context(|| format!("{name} has ended"))?;
+        Ok(Self { name: name.to_owned(), outer: None, pid, pidfd, log })
+    }
+
+    /// The name that it was given.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The pid as the machine sees it.
@@ -72,7 +102,10 @@ impl Process {
 
     /// Whether it lives.
     pub fn is_running(&mut self) -> bool {
-        matches!(self.outer.try_wait(), Ok(None))
+        match &mut self.outer {
+            Some(outer) => matches!(outer.try_wait(), Ok(None)),
+            None => !self.has_ended(),
+        }
     }
 
     /// Sends a signal. A process that has ended takes none, which is no error.
@@ -83,7 +116,7 @@ impl Process {
     /// Kills it and waits for its end.
     pub fn kill(&mut self) {
         self.signal(Signal::KILL);
-        let _ = self.ended(LIMIT);
+        let _ = self.gone(LIMIT);
     }
 
     /// Asks it to end (SIGTERM) and waits for that.
@@ -94,9 +127,27 @@ impl Process {
 
     /// Waits for its end; death by a signal shows as the code 128 and the signal's number.
     pub fn ended(&mut self, limit: Duration) -> anyhow::Result<ExitStatus> {
-        wait::until_blocking(&format!("the end of {}", self.name), limit, || {
-            self.outer.try_wait()?.context("it still runs")
+        let name = &self.name;
+        let outer =
+            self.outer.as_mut().with_context(|| format!("{name} is not ours: how it ends is not told"))?;
+        wait::until_blocking(&format!("the end of {name}"), limit, || {
+            outer.try_wait()?.context("it still runs")
         })
+    }
+
+    /// Waits until it is gone, however it ended.
+    pub fn gone(&mut self, limit: Duration) -> anyhow::Result<()> {
+        wait::until_blocking(&format!("the end of {}", self.name), limit, || {
+            ensure!(!self.is_running(), "it still runs");
+            Ok(())
+        })
+    }
+
+    /// Whether the process itself has ended; its waiter may still be on the way.
+    pub fn has_ended(&self) -> bool {
+        let mut looked = [PollFd::from_borrowed_fd(self.pidfd.as_fd(), PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        matches!(rustix::event::poll(&mut looked, Some(&now)), Ok(1..))
     }
 
     /// Lets it live on after this process.
@@ -107,7 +158,9 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.kill();
+        if self.outer.is_some() {
+            self.kill();
+        }
     }
 }
 
@@ -120,6 +173,15 @@ fn command_line(pid: &str) -> anyhow::Result<Vec<u8>> {
     let line = std::fs::read(format!("/proc/{pid}/cmdline"))?;
     ensure!(!line.is_empty(), "{pid} has ended");
     Ok(line)
+}
+
+/// The program that strace runs, once it runs; strace tries itself out on a child of its own first.
+fn traced(strace: &str) -> anyhow::Result<String> {
+    let process = child(strace)?;
+    let line = command_line(strace)?;
+    let program = command_line(&process)?;
+    ensure!(program != line && line.ends_with(&program), "strace has not begun it yet");
+    Ok(process)
 }
 
 fn ended_at_once(name: &str, status: ExitStatus, log: &Path) -> anyhow::Error {

@@ -88,8 +88,17 @@ fn in_path(program: &str) -> bool {
     find(program).is_some()
 }
 
-/// Copies a program, executable; the target is replaced, never written into, so that a running one stays whole.
+/// Copies a program, executable; the target is replaced, never written into, so that a running one stays whole. One that
+/// was copied before is left: programs are large, and agents are started by the hundred.
 pub(crate) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let same = |from: std::fs::Metadata, to: std::fs::Metadata| {
+        from.len() == to.len() && from.modified().ok() < to.modified().ok()
+    };
+    if let (Ok(source), Ok(target)) = (from.metadata(), to.metadata())
+        && same(source, target)
+    {
+        return Ok(());
+    }
     let temp = to.with_extension("new");
     std::fs::copy(from, &temp)
         .and_then(|_| std::fs::rename(&temp, to))

@@ -1,0 +1,109 @@
+//! The plugin run as a runtime runs it, without a runtime: the entry of the node's own list, a real namespace, and
+//! `prevResult`.
+
+use std::io::Write as _;
+use std::process::{Output, Stdio};
+
+use aether_domain::paths;
+use anyhow::{Context as _, bail};
+use serde_json::{Value, json};
+
+use crate::node::Node;
+
+/// One attachment of a pod.
+#[derive(Debug, Clone)]
+pub struct Attachment {
+    /// `CNI_CONTAINERID`.
+    pub container: String,
+    /// The pod's name; its namespace is `load`.
+    pub pod: String,
+    /// `CNI_NETNS`.
+    pub netns: String,
+}
+
+/// The plugin of a node, with the configuration that its list gives it.
+#[derive(Debug, Clone)]
+pub struct Plugin {
+    node: crate::node::Inside,
+    config: Value,
+}
+
+impl Plugin {
+    /// Reads the entry from the node's list, and makes of it what libcni hands the plugin.
+    pub fn of(node: &Node) -> anyhow::Result<Self> {
+        for name in node.files(paths::CNI_CONF_DIR)? {
+            let path = node.path(paths::CNI_CONF_DIR).join(&name);
+            let Ok(text) = std::fs::read(&path) else { continue };
+            let Ok(list) = serde_json::from_slice::<Value>(&text) else { continue };
+            let entries = list.get("plugins").and_then(Value::as_array).into_iter().flatten();
+            let mut ours = entries.filter(|entry| entry.get("type").is_some_and(|of| of == paths::PLUGIN));
+            if let Some(Value::Object(entry)) = ours.next().cloned() {
+                let mut config = entry;
+                for key in ["name", "cniVersion"] {
+                    if let Some(value) = list.get(key) {
+                        config.insert(key.to_owned(), value.clone());
+                    }
+                }
+                return Ok(Self { node: node.inside(), config: Value::Object(config) });
+            }
+        }
+        bail!("no list of the node has our entry; install first")
+    }
+
+    /// Makes `count` network namespaces and names them.
+    pub fn namespaces(node: &Node, count: usize) -> anyhow::Result<Vec<String>> {
+        let mut namespaces = Vec::new();
+        for number in 0..count {
+            let name = format!("load-{}-{number}", std::process::id());
+            node.run(&["ip", "netns", "add", &name])?;
+            namespaces.push(format!("/run/netns/{name}"));
+        }
+        Ok(namespaces)
+    }
+
+    /// Removes them.
+    pub fn forget(node: &Node, namespaces: &[String]) -> anyhow::Result<()> {
+        for path in namespaces {
+            node.run(&["ip", "netns", "del", path.rsplit('/').next().unwrap_or(path)])?;
+        }
+        Ok(())
+    }
+
+    /// One call, to its end.
+    pub fn call(&self, command: &str, to: &Attachment) -> anyhow::Result<Output> {
+        let mut config = self.config.clone();
+        if command == "ADD" {
+            let version = config.get("cniVersion").cloned().unwrap_or_else(|| json!("0.1.0"));
+            let of_old = version.as_str().is_some_and(|version| version.starts_with("0."));
+            let mut address = json!({"address": "10.244.1.2/24", "gateway": "10.244.1.1", "interface": 0});
+            if let (true, Some(address)) = (of_old, address.as_object_mut()) {
+                address.insert("version".to_owned(), json!("4"));
+            }
+            let interfaces = [json!({"name": "eth0", "sandbox": to.netns})];
+            if let Some(config) = config.as_object_mut() {
+                config.insert(
+                    "prevResult".to_owned(),
+                    json!({"cniVersion": version, "interfaces": interfaces, "ips": [address]}),
+                );
+            }
+        }
+        let mut exec = self.node.command(&format!("{}/{}", paths::CNI_BIN_DIR, paths::PLUGIN));
+        let arguments = format!(
+            "IgnoreUnknown=1;K8S_POD_NAMESPACE=load;K8S_POD_NAME={};K8S_POD_UID=uid-{};K8S_POD_INFRA_CONTAINER_ID={}",
+            to.pod, to.pod, to.container
+        );
+        exec.env("CNI_COMMAND", command)
+            .env("CNI_CONTAINERID", &to.container)
+            .env("CNI_IFNAME", "eth0")
+            .env("CNI_NETNS", &to.netns)
+            .env("CNI_PATH", paths::CNI_BIN_DIR)
+            .env("CNI_ARGS", arguments);
+        exec.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = exec.spawn().context("cannot run the plugin inside the node")?;
+        let mut stdin = child.stdin.take().context("the plugin's standard input")?;
+        // One that was killed reads nothing, and its end says so.
+        let _ = stdin.write_all(config.to_string().as_bytes());
+        drop(stdin);
+        child.wait_with_output().context("cannot wait for the plugin")
+    }
+}

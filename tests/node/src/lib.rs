@@ -1,0 +1,130 @@
+//! What the tests of several agents on one node share: an owner with load on it, and the audit at the end.
+
+use std::time::Duration;
+
+use aether_harness::load::{Load, Record};
+use aether_harness::roll::Rolled;
+use aether_harness::{Agent, Containerd, Options, Start, wait};
+use aether_test_cni::{CHAIN, Rig};
+use anyhow::{Context as _, ensure};
+
+/// How often the plugin alone makes a pair of ADD and DEL.
+pub const PACE: Duration = Duration::from_millis(50);
+/// Within which a load must make calls.
+const LOAD_LIMIT: Duration = Duration::from_secs(60);
+/// How many calls show that a load works.
+const SOME: usize = 8;
+
+/// A node with an owner, on which other agents come and go.
+#[derive(Debug)]
+pub struct Stage {
+    /// The node.
+    pub rig: Rig,
+    started: u32,
+}
+
+impl Stage {
+    /// A node with our entry in its list and no agent. ADDs wait for 30 s, so that only what is lost for good fails.
+    pub async fn patient(containerd: Containerd) -> anyhow::Result<Self> {
+        Self::with(containerd, &["--add-deadline-seconds", "30"]).await
+    }
+
+    /// The same with the plugin's usual deadline.
+    pub async fn usual(containerd: Containerd) -> anyhow::Result<Self> {
+        Self::with(containerd, &[]).await
+    }
+
+    async fn with(containerd: Containerd, install: &[&str]) -> anyhow::Result<Self> {
+        let rig = Rig::bare(Options::flannel(containerd)).await?;
+        rig.node.install(install)?;
+        rig.node.loaded(&CHAIN).await?;
+        Ok(Self { rig, started: 0 })
+    }
+
+    /// How the next agent is started: with a name that no other has.
+    pub fn another(&mut self) -> Start {
+        self.started += 1;
+        Start::named(&format!("agent-{}", self.started))
+    }
+
+    /// Starts an agent that is to own the node at once.
+    pub async fn owner(&mut self) -> anyhow::Result<Agent> {
+        let start = self.another();
+        self.owner_by(&start).await
+    }
+
+    /// The same, started so.
+    pub async fn owner_by(&mut self, start: &Start) -> anyhow::Result<Agent> {
+        let mut owner = self.rig.node.spawn_one(start)?;
+        owner.owns().await?;
+        Ok(owner)
+    }
+
+    /// Starts an agent that is to stand by, and waits until it does.
+    pub async fn standby(&mut self) -> anyhow::Result<Agent> {
+        let start = self.another();
+        self.standby_by(&start).await
+    }
+
+    /// The same, started so.
+    pub async fn standby_by(&mut self, start: &Start) -> anyhow::Result<Agent> {
+        let mut standby = self.rig.node.spawn_one(start)?;
+        standby.stands_by().await?;
+        Ok(standby)
+    }
+
+    /// Rolls to a new agent; the old one's end must be a good one.
+    pub async fn roll(&mut self, old: &mut Agent) -> anyhow::Result<(Agent, Rolled)> {
+        let start = self.another();
+        let (new, rolled) = self.rig.node.roll(old, &start).await?;
+        let code = old.ended(Duration::from_secs(10))?.code();
+        ensure!(code == Some(0), "the old agent ended with {code:?}: {}", old.log());
+        Ok((new, rolled))
+    }
+
+    /// The plugin's load, once it runs.
+    pub async fn plugins(&self) -> anyhow::Result<Load> {
+        let load = Load::plugin(&self.rig.node, PACE)?;
+        flowing(&load).await?;
+        Ok(load)
+    }
+
+    /// Load by clients of the runtime, once it runs.
+    pub async fn pods(&self, clients: u32) -> anyhow::Result<Load> {
+        let load = Load::runtime(&self.rig.node, clients);
+        flowing(&load).await?;
+        Ok(load)
+    }
+
+    /// Ends the load: nothing may have failed, be lost, left or torn.
+    pub async fn all_well(&self, load: Load) -> anyhow::Result<Record> {
+        let record = load.stop().await?;
+        record.nothing_failed()?;
+        self.nothing_lost(&record).await?;
+        Ok(record)
+    }
+
+    /// Nothing may be lost, left or torn, whatever failed.
+    pub async fn nothing_lost(&self, record: &Record) -> anyhow::Result<()> {
+        let findings = self.rig.node.audit_settled(&record.living).await?;
+        ensure!(findings.is_clean(), "{findings}");
+        ensure!(!record.living.is_empty(), "no pod was left alive: there was nothing to lose");
+        Ok(())
+    }
+}
+
+/// Waits until some more calls of the load have ended well.
+pub async fn flowing(load: &Load) -> anyhow::Result<()> {
+    let well = |load: &Load| {
+        let record = load.so_far();
+        record.calls.len() - record.failed().len()
+    };
+    let before = well(load);
+    wait::until("calls that succeed", LOAD_LIMIT, async || {
+        let now = well(load);
+        ensure!(now >= before + SOME, "{} more", now - before);
+        Ok(())
+    })
+    .await
+    .with_context(|| format!("{:?}", load.so_far().failed().last()))
+}

@@ -1,0 +1,11 @@
+//! Two agents and more on one node with a real containerd: rolls under load, and everything that breaks them. Nothing is
+//! lost, nothing is left, and no call fails.
+
+#![allow(clippy::indexing_slicing, clippy::print_stdout, reason = "what tests call is test code too")]
+
+mod brokenly;
+mod inflight;
+mod killed;
+mod roll;
+mod standby;
+mod stopped;

@@ -1,0 +1,81 @@
+//! Rolls under load: T07, T10, T13.
+
+use aether_harness::Containerd;
+use aether_harness::load::Kind;
+use aether_harness::probe::Prober;
+use aether_test_node::{Stage, flowing};
+
+async fn rolls_of_pods(containerd: Containerd) -> anyhow::Result<()> {
+    let mut stage = Stage::usual(containerd).await?;
+    let mut owner = stage.owner().await?;
+    let load = stage.pods(2).await?;
+    for _ in 0..3 {
+        let (new, rolled) = stage.roll(&mut owner).await?;
+        println!("built in {:?}, taken over in {:?}", rolled.built(), rolled.took());
+        owner = new;
+        flowing(&load).await?;
+    }
+    let record = stage.all_well(load).await?;
+    assert!(record.succeeded(Kind::Run) > 0 && record.succeeded(Kind::Remove) > 0);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t10_rolls_under_pods_that_come_and_go_fail_no_call_with_containerd_1() -> anyhow::Result<()> {
+    rolls_of_pods(Containerd::V1).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t10_rolls_under_pods_that_come_and_go_fail_no_call_with_containerd_2() -> anyhow::Result<()> {
+    rolls_of_pods(Containerd::V2).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t10_rolls_under_the_plugins_load_fail_no_call_and_are_told_by_the_prober() -> anyhow::Result<()> {
+    let mut stage = Stage::usual(Containerd::V2).await?;
+    let mut owner = stage.owner().await?;
+    let load = stage.plugins().await?;
+    let prober = Prober::start(&stage.rig.node.path(aether_domain::paths::CNI_SOCKET_PATH))?;
+    let mut rolls = Vec::new();
+    for _ in 0..8 {
+        let (new, rolled) = stage.roll(&mut owner).await?;
+        owner = new;
+        rolls.push(rolled);
+        flowing(&load).await?;
+    }
+    let record = stage.all_well(load).await?;
+    let answers = prober.stop()?;
+    for rolled in rolls {
+        println!("{:?}: gap {:?}", rolled.took(), answers.gap(rolled.told, rolled.owns));
+    }
+    assert!(record.succeeded(Kind::Add) > 0 && record.succeeded(Kind::Del) > 0);
+    assert!(!answers.is_empty());
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t10_t13_three_agents_take_over_from_each_other_and_fail_no_call() -> anyhow::Result<()> {
+    let mut stage = Stage::usual(Containerd::V2).await?;
+    let mut owner = stage.owner().await?;
+    let (mut second, mut third) = (stage.standby().await?, stage.standby().await?);
+    let load = stage.plugins().await?;
+    owner.terminate(aether_harness::AGENT_LIMIT)?;
+    // Which of the two it is, is not promised to those who know no hand-over.
+    flowing(&load).await?;
+    let roles = (second.role().await?, third.role().await?);
+    let (heir, other) = match (roles.0.as_str(), roles.1.as_str()) {
+        ("owner", "standby") => (&mut second, &mut third),
+        ("standby", "owner") => (&mut third, &mut second),
+        _ => anyhow::bail!("one must own the node: {roles:?}"),
+    };
+    let mut fourth = stage.standby().await?;
+    heir.kill();
+    flowing(&load).await?;
+    // Both standbys may be: whoever owns it now goes too, and the last one is left.
+    let last = if other.role().await? == "owner" { (other, &mut fourth) } else { (&mut fourth, other) };
+    last.0.terminate(aether_harness::AGENT_LIMIT)?;
+    last.1.owns().await?;
+    flowing(&load).await?;
+    stage.all_well(load).await?;
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! A standby that never comes to own the node, and one that dies on the way: T03, T09.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use aether_domain::paths;
+use aether_harness::{AGENT_LIMIT, Containerd, Node, Signal};
+use aether_test_node::{Stage, flowing};
+use anyhow::Context as _;
+
+/// Everything that is on the node on account of agents, and what may not change: inode, size and change of each name.
+fn tree(node: &Node) -> anyhow::Result<BTreeMap<String, (u64, u64, i64)>> {
+    fn walk(root: &Path, found: &mut BTreeMap<String, (u64, u64, i64)>) -> anyhow::Result<()> {
+        for entry in std::fs::read_dir(root).with_context(|| format!("{}", root.display()))? {
+            let path = entry?.path();
+            let stat = path.symlink_metadata()?;
+            let cache = path.file_name().is_some_and(|name| name == paths::MODULES_CACHE);
+            if cache {
+                continue;
+            }
+            // A directory's times change with a temporary file that came and went, and that is a write.
+            found.insert(path.display().to_string(), (stat.ino(), stat.size(), stat.mtime_nsec()));
+            if stat.is_dir() {
+                walk(&path, found)?;
+            }
+        }
+        Ok(())
+    }
+    let mut found = BTreeMap::new();
+    for root in [paths::RUN_DIR, paths::STATE_DIR, paths::CNI_CONF_DIR, paths::CNI_BIN_DIR] {
+        walk(&node.path(root), &mut found)?;
+    }
+    Ok(found)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t03_t09_a_standby_that_is_deleted_leaves_no_trace_however_it_ends() -> anyhow::Result<()> {
+    let mut stage = Stage::usual(Containerd::V2).await?;
+    let mut owner = stage.owner().await?;
+    let pod = aether_harness::cri::Pod::named("prod", "web-0");
+    stage.rig.run(&pod).await?;
+    let before = tree(&stage.rig.node)?;
+    let mut told = stage.standby().await?;
+    assert_eq!(tree(&stage.rig.node)?, before, "a standby left something");
+    assert_eq!(told.terminate(AGENT_LIMIT)?.code(), Some(0));
+    let mut killed = stage.standby().await?;
+    killed.kill();
+    // Half built: before it says anything of its state.
+    let start = stage.another();
+    let mut early = stage.rig.node.spawn_one(&start)?;
+    early.kill();
+    assert_eq!(tree(&stage.rig.node)?, before, "a standby that ended left something");
+    assert!(owner.is_running());
+    assert_eq!(owner.role().await?, "owner");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t09_an_owner_that_never_exits_leaves_the_standby_a_standby() -> anyhow::Result<()> {
+    let mut stage = Stage::patient(Containerd::V2).await?;
+    let mut owner = stage.owner().await?;
+    let mut standby = stage.standby().await?;
+    let before = tree(&stage.rig.node)?;
+    owner.signal(Signal::STOP);
+    owner.signal(Signal::TERM);
+    // pause: so long nothing may happen
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(standby.role().await?, "standby");
+    assert_eq!(tree(&stage.rig.node)?, before, "a standby left something");
+    let load = aether_harness::load::Load::plugin(&stage.rig.node, aether_test_node::PACE)?;
+    owner.signal(Signal::CONT);
+    owner.gone(AGENT_LIMIT)?;
+    standby.owns().await?;
+    flowing(&load).await?;
+    stage.all_well(load).await?;
+    Ok(())
+}
+
+/// The moments at which a standby is killed: at its N-th call of the kernel, each thread counted by itself. What each of them
+/// is for, the log tells; the first ones only start the program, the last ones serve.
+const STEPS: [&str; 12] = [
+    "inject=flock:signal=KILL:when=1",
+    "inject=flock:signal=KILL:when=2",
+    "inject=bind:signal=KILL:when=1",
+    "inject=bind:signal=KILL:when=2",
+    "inject=listen:signal=KILL:when=2",
+    "inject=/rename:signal=KILL:when=1",
+    "inject=/unlink:signal=KILL:when=1",
+    "inject=getdents64:signal=KILL:when=1",
+    "inject=getdents64:signal=KILL:when=5",
+    "inject=accept4:signal=KILL:when=2",
+    "inject=fsync:signal=KILL:when=1",
+    "inject=/stat:signal=KILL:when=40",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t09_t10_a_standby_killed_at_any_step_of_its_takeover_fails_no_call() -> anyhow::Result<()> {
+    let mut stage = Stage::patient(Containerd::V2).await?;
+    let mut owner = stage.owner().await?;
+    let load = stage.plugins().await?;
+    for step in STEPS {
+        let start = stage.another().traced(&[step]);
+        let mut doomed = stage.rig.node.spawn_one(&start)?;
+        // It may be dead already; then there is nobody to take over, and the owner is told all the same.
+        let stood_by = doomed.stands_by().await.is_ok();
+        let started = stage.another();
+        let mut rescue = stage.rig.node.spawn_one(&started)?;
+        if !stood_by {
+            rescue.stands_by().await?;
+        }
+        owner.terminate(AGENT_LIMIT)?;
+        flowing(&load).await.with_context(|| format!("{step}: {}", rescue.log()))?;
+        println!("{step}: stood by {stood_by}, {}", if doomed.is_running() { "lives" } else { "was killed" });
+        doomed.kill();
+        rescue.owns().await?;
+        owner = rescue;
+    }
+    stage.all_well(load).await?;
+    Ok(())
+}
