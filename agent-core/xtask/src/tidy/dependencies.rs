@@ -28,7 +28,7 @@ impl Layer {
     }
 }
 
-const LAYERS: [(&str, Layer); 36] = [
+const LAYERS: [(&str, Layer); 37] = [
     ("aether-domain", Layer::Pure),
     ("aether-conflist", Layer::Pure),
     ("aether-durable", Layer::Foundation),
