@@ -7,6 +7,7 @@ pub mod logic;
 use aether_module::Behaviour;
 use aether_module::behaviour::conflist::{edit, view};
 use aether_module::behaviour::{Event, Fault, Plan, again, again_since, clock, events, metrics, refused};
+use fight::Moment;
 use logic::{File, LOOK_MS, Plugin, Reassert, Seen, Step};
 use serde::Deserialize;
 
@@ -22,8 +23,16 @@ pub struct Settings {}
 #[derive(Debug, Default)]
 pub struct ConflistReassert {
     reassert: Reassert,
-    /// A repair on its way: its ticket, the file, the bytes.
-    under_way: Option<(u64, String, Vec<u8>)>,
+    under_way: Option<UnderWay>,
+}
+
+/// A repair on its way.
+#[derive(Debug)]
+struct UnderWay {
+    ticket: u64,
+    asked: Moment,
+    file: String,
+    bytes: Vec<u8>,
 }
 
 impl Behaviour for ConflistReassert {
@@ -62,11 +71,11 @@ impl ConflistReassert {
     fn outcomes(&mut self, events: &[Event]) -> Option<String> {
         let mut failed = None;
         for event in events.iter().filter(|event| event.kind == "outcome") {
-            let under_way = self.under_way.take_if(|(ticket, ..)| Some(*ticket) == event.ticket);
+            let under_way = self.under_way.take_if(|repair| Some(repair.ticket) == event.ticket);
             match (event.about.as_str(), under_way) {
-                ("done", Some((_, file, bytes))) => {
+                ("done", Some(UnderWay { asked, file, bytes, .. })) => {
                     metrics::add("repairs", 1);
-                    self.reassert.repaired(clock::monotonic(), &file, &bytes);
+                    self.reassert.repaired(asked, now(), &file, &bytes);
                 }
                 // What was read is no longer so, or it cannot be written: looked at again, but not at once, so that a
                 // view that lags behind does not make this a loop.
@@ -82,12 +91,13 @@ impl ConflistReassert {
         match (step, &seen.file) {
             (Step::Replace { bytes }, Some(file)) => {
                 let ticket = edit::replace(&file.name, &file.digest, &bytes).map_err(transient)?;
-                self.under_way = Some((ticket, file.name.clone(), bytes));
+                self.under_way = Some(UnderWay { ticket, asked: seen.now, file: file.name.clone(), bytes });
                 Ok(again(LOOK_MS))
             }
             (Step::Derive, Some(file)) => {
                 let ticket = edit::derive(&file.name, &file.digest).map_err(transient)?;
-                self.under_way = Some((ticket, file.name.clone(), Vec::new()));
+                let (file, bytes) = (file.name.clone(), Vec::new());
+                self.under_way = Some(UnderWay { ticket, asked: seen.now, file, bytes });
                 Ok(again(LOOK_MS))
             }
             (Step::Wait(wait), _) => {
@@ -119,8 +129,12 @@ fn look() -> Seen {
         file,
         wanted: if repairable { view::wanted_entry() } else { None },
         plugin,
-        now: clock::monotonic(),
+        now: now(),
     }
+}
+
+fn now() -> Moment {
+    Moment { monotonic: clock::monotonic(), wall: clock::wall() }
 }
 
 aether_module::export_behaviour!(ConflistReassert);

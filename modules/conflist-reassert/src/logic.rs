@@ -4,7 +4,7 @@ use aether_conflist::load::{DropIns, Kind, List, kind_of};
 use aether_conflist::own::OwnEntry;
 use aether_conflist::{derived, edit};
 
-use crate::fight::{Answer, Fight};
+use crate::fight::{Answer, Fight, Moment};
 
 /// How often it is looked at without an event.
 pub const LOOK_MS: u32 = 5000;
@@ -22,8 +22,8 @@ pub struct Seen {
     pub wanted: Option<Vec<u8>>,
     /// Whether the plugin's binary is another one or missing.
     pub plugin: Plugin,
-    /// A clock that never goes back, in milliseconds.
-    pub now: u64,
+    /// When it is seen.
+    pub now: Moment,
 }
 
 /// The plugin's binary.
@@ -95,7 +95,7 @@ impl Reassert {
         let (Some(file), Some(wanted)) = (&seen.file, &seen.wanted) else {
             return (Step::Cannot("neither a file nor an entry is known".to_owned()), None);
         };
-        let answer = self.fight.stripped(seen.now);
+        let answer = self.fight.stripped(seen.now, file.modified);
         let declared = self.declare(file);
         if let Answer::In(wait) = answer {
             return (Step::Wait(wait), declared);
@@ -103,9 +103,9 @@ impl Reassert {
         (repair(file, wanted), declared)
     }
 
-    /// The list was put back at `now`.
-    pub fn repaired(&mut self, now: u64, file: &str, bytes: &[u8]) {
-        self.fight.repaired(now);
+    /// The list was put back: asked for at one moment, and known to be done at the other.
+    pub fn repaired(&mut self, asked: Moment, heard: Moment, file: &str, bytes: &[u8]) {
+        self.fight.repaired(asked, heard);
         self.types_after_repair = types(file, bytes);
     }
 

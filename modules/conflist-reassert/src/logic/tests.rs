@@ -54,12 +54,13 @@ fn c06_a_fight_is_declared_once_and_names_file_owner_time_and_plugins() {
     let mut reassert = Reassert::default();
     let (mut now, mut messages, mut replaced) = (0, Vec::new(), 0);
     for _ in 0..FREE * 4 {
-        let look = Seen { now, ..seen("stripped", "10-flannel.conflist", LIST) };
+        let moment = Moment { monotonic: now, wall: 1_700_000_000_000 };
+        let look = Seen { now: moment, ..seen("stripped", "10-flannel.conflist", LIST) };
         let (step, declared) = reassert.look(&look);
         messages.extend(declared);
         match step {
             Step::Replace { bytes } => {
-                reassert.repaired(now, "10-flannel.conflist", &bytes);
+                reassert.repaired(moment, moment, "10-flannel.conflist", &bytes);
                 replaced += 1;
                 now += 20;
             }
