@@ -28,8 +28,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Install what is needed, build, and start one node with real containerd and two pods through the chain.
+    /// Install what is needed, build, and start one node with real containerd, two pods through the chain, and one roll under load.
     Up(node::Up),
+    /// Roll the node that `up` left to a new agent, under load, and print the figures.
+    Roll,
     /// Remove the node that `up` left.
     Down,
     /// Open a shell inside the node that `up` left, or run a command there.
@@ -60,6 +62,7 @@ fn main() -> std::process::ExitCode {
     let cli = Cli::parse();
     let result = match cli.command {
         Command::Up(args) => node::up(&args),
+        Command::Roll => node::roll(),
         Command::Down => node::down(),
         Command::Shell { command } => node::shell(&command),
         Command::Test(args) => test::run(&args),

@@ -1,4 +1,4 @@
-//! `up`, `down` and `shell`: one node with a real containerd, by the harness's `aether-node`.
+//! `up`, `roll`, `down` and `shell`: one node with a real containerd, by the harness's `aether-node`.
 
 use std::process::Command;
 
@@ -21,6 +21,12 @@ pub(crate) fn up(args: &Up) -> Result<()> {
     tools::build_all()?;
     build::binaries(build::Build::Quick)?;
     run::check(aether_node("up").arg("--containerd").arg(&args.containerd))
+}
+
+/// Rolls the node to a new agent, which is built first.
+pub(crate) fn roll() -> Result<()> {
+    build::binaries(build::Build::Quick)?;
+    run::check(&mut aether_node("roll"))
 }
 
 /// Removes the node.

@@ -20,6 +20,8 @@ use crate::{socket, tools, wait};
 pub const AGENT: &str = "aether-agent";
 /// The name of the only agent of a node; its directory is the usual one.
 const ONLY: &str = "aether";
+/// The flag for an agent's own directory.
+const LOCAL_DIR: &str = "--local-dir";
 /// The socket on which an agent tells whether it is ready.
 const HEALTH: &str = "health.sock";
 /// Within which an agent must serve or stand by; a few tenths of a second are usual.
@@ -38,6 +40,22 @@ impl Start {
     /// An agent whose own directory is `/tmp/NAME`, with the program under test.
     pub fn named(name: &str) -> Self {
         Self { name: name.to_owned(), program: None, arguments: Vec::new(), inject: Vec::new() }
+    }
+
+    /// An agent with the name and the arguments that another runs with.
+    pub fn like(name: &str, other: &Agent) -> anyhow::Result<Self> {
+        let line = std::fs::read_to_string(format!("/proc/{}/cmdline", other.pid()))
+            .with_context(|| format!("{} has ended", other.name()))?;
+        let mut words = line.split_terminator('\0').skip(1);
+        let mut arguments = Vec::new();
+        while let Some(word) = words.next() {
+            if word == LOCAL_DIR {
+                words.next();
+            } else {
+                arguments.push(word.to_owned());
+            }
+        }
+        Ok(Self { arguments, ..Self::named(name) })
     }
 
     /// Another program in the agent's place: an older build.
@@ -65,8 +83,10 @@ impl Start {
 #[derive(Debug)]
 pub struct Agent {
     process: Process,
-    /// The directory that is its alone, as this process can open it.
-    local: PathBuf,
+    /// The directory that is its alone, as the node names it.
+    local: String,
+    /// The same as this process can open it.
+    path: PathBuf,
 }
 
 impl Deref for Agent {
@@ -88,21 +108,21 @@ impl Agent {
         self.process.leave();
     }
 
-    /// Its admin socket.
-    pub fn admin_socket(&self) -> PathBuf {
-        self.local.join(paths::ADMIN_SOCKET)
+    /// Its admin socket, as `aetherctl` inside the node takes it.
+    pub fn admin_socket(&self) -> String {
+        format!("{}/{}", self.local, paths::ADMIN_SOCKET)
     }
 
     /// "owner" or "standby", as it says itself.
     pub async fn role(&self) -> anyhow::Result<String> {
-        let mut admin = AdminClient::new(socket::channel(&self.admin_socket()));
+        let mut admin = AdminClient::new(socket::channel(&self.path.join(paths::ADMIN_SOCKET)));
         let answer = admin.pods(PodsRequest {}).await.context("the admin socket")?;
         Ok(answer.into_inner().role)
     }
 
     /// What its probe would be told: ready, or an error that names the gates that are missing.
     pub async fn readiness(&self) -> anyhow::Result<()> {
-        let health = self.local.join(HEALTH);
+        let health = self.path.join(HEALTH);
         let answer = ask_http(&health, "/readyz").await?;
         ensure!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         Ok(())
@@ -111,7 +131,7 @@ impl Agent {
     /// Waits until it is ready: as owner, or as a complete standby.
     pub async fn ready(&mut self) -> anyhow::Result<()> {
         self.until("ready", async |agent| {
-            if agent.local.join(HEALTH).exists() {
+            if agent.path.join(HEALTH).exists() {
                 return agent.readiness().await;
             }
             // An agent older than the probe says it by its log alone.
@@ -212,7 +232,7 @@ impl Node {
             None => format!("{}/{AGENT}", crate::node::BIN),
             Some(program) => self.bring_agent(&start.name, program)?,
         };
-        let mut given = start.arguments.iter().skip_while(|&argument| argument != "--local-dir");
+        let mut given = start.arguments.iter().skip_while(|&argument| argument != LOCAL_DIR);
         let local = given.nth(1).cloned().unwrap_or_else(|| format!("/tmp/{}", start.name));
         let mut line = Vec::new();
         let behind = if start.inject.is_empty() {
@@ -224,11 +244,11 @@ impl Node {
         };
         line.push(&program);
         line.extend(start.arguments.iter().map(String::as_str));
-        if !start.arguments.iter().any(|argument| argument == "--local-dir") {
-            line.extend(["--local-dir", &local]);
+        if !start.arguments.iter().any(|argument| argument == LOCAL_DIR) {
+            line.extend([LOCAL_DIR, &local]);
         }
         let process = self.spawn_behind(&format!("agent-{}", start.name), behind, &line)?;
-        Ok(Agent { process, local: self.path(&local) })
+        Ok(Agent { process, path: self.path(&local), local })
     }
 
     /// Puts another agent's program into a directory of its own, beside the plugin and the compiler that it looks for there.
@@ -259,12 +279,22 @@ impl Node {
             if comm.trim() != AGENT {
                 continue;
             }
-            let mut words = line.split('\0').skip_while(|&word| word != "--local-dir");
-            let local = words.nth(1).unwrap_or(paths::LOCAL_DIR);
+            let mut words = line.split('\0').skip_while(|&word| word != LOCAL_DIR);
+            let local = words.nth(1).unwrap_or(paths::LOCAL_DIR).to_owned();
             let name = local.rsplit('/').next().unwrap_or(ONLY);
-            agents.push(Agent { process: Process::adopt(name, pid, log)?, local: self.path(local) });
+            agents.push(Agent { process: Process::adopt(name, pid, log)?, path: self.path(&local), local });
         }
         Ok(agents)
+    }
+
+    /// Of the agents that another process started and left, the one that owns the node.
+    pub async fn owner(&self) -> anyhow::Result<Agent> {
+        for agent in self.agents()? {
+            if agent.role().await.is_ok_and(|role| role == "owner") {
+                return Ok(agent);
+            }
+        }
+        bail!("no agent owns the node in {}", self.dir().display())
     }
 
     /// The pids, as the machine sees them, of everything in the node.

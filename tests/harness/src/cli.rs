@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use aether_harness::Containerd;
 use clap::{Args as Group, Parser, Subcommand};
 
-use crate::{down, enter, hold, up};
+use crate::{down, enter, hold, rolls, up};
 
 /// One node with a real containerd and pods through the chain, that stays until it is removed.
 #[derive(Debug, Parser)]
@@ -36,6 +36,11 @@ enum Command {
     },
     /// Remove the node and all that belongs to it.
     Down {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Roll to a new agent under load, and print the figures.
+    Roll {
         #[command(flatten)]
         place: Place,
     },
@@ -76,8 +81,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             up::run(&place.dir, containerd).await.map(|()| ExitCode::SUCCESS)
         }
         Command::Down { place } => down::run(&place.dir).map(|()| ExitCode::SUCCESS),
-        Command::Exec { place, command } => enter::exec(&place.dir, &command),
+        Command::Roll { place } => rolls::run(&place.dir).await.map(|()| ExitCode::SUCCESS),
+        Command::Exec { place, command } => enter::exec(&place.dir, &command).await,
         Command::Hold { containerd } => hold::run(containerd).await.map(|()| ExitCode::SUCCESS),
-        Command::Shell { place } => enter::shell(&place.dir),
+        Command::Shell { place } => enter::shell(&place.dir).await,
     }
 }

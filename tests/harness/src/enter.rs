@@ -7,21 +7,19 @@ use aether_harness::Node;
 use anyhow::{Context as _, bail};
 
 /// Runs a command inside, with this terminal.
-pub(crate) fn exec(dir: &Path, command: &[String]) -> anyhow::Result<ExitCode> {
+pub(crate) async fn exec(dir: &Path, command: &[String]) -> anyhow::Result<ExitCode> {
     let (program, arguments) = command.split_first().context("a command is needed")?;
-    let node = find(dir)?;
-    let mut inside = node.command(program);
+    let mut inside = inside(dir, program).await?;
     inside.args(arguments);
     finish(inside)
 }
 
 /// Opens a shell inside.
-pub(crate) fn shell(dir: &Path) -> anyhow::Result<ExitCode> {
-    let node = find(dir)?;
+pub(crate) async fn shell(dir: &Path) -> anyhow::Result<ExitCode> {
+    let mut inside = inside(dir, "sh").await?;
     crate::report::line(
         "a shell inside the node; aetherctl, aether-cni-install, ctr and ip are in PATH; leave it with exit",
     );
-    let mut inside = node.command("sh");
     inside.env("PS1", "node# ").arg("-i");
     finish(inside)
 }
@@ -34,9 +32,14 @@ fn finish(mut command: Command) -> anyhow::Result<ExitCode> {
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
-fn find(dir: &Path) -> anyhow::Result<Node> {
-    match Node::find(dir)? {
-        Some(node) => Ok(node),
-        None => bail!("no node is up in {}; start one with: cargo xtask up", dir.display()),
+/// A command inside, for which `aetherctl` asks the agent that owns the node.
+async fn inside(dir: &Path, program: &str) -> anyhow::Result<Command> {
+    let Some(node) = Node::find(dir)? else {
+        bail!("no node is up in {}; start one with: cargo xtask up", dir.display());
+    };
+    let mut inside = node.command(program);
+    if let Ok(owner) = node.owner().await {
+        inside.env("AETHER_ADMIN_SOCKET", owner.admin_socket());
     }
+    Ok(inside)
 }

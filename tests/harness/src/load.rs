@@ -5,23 +5,34 @@ mod ledger;
 mod plugin;
 mod runtime;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use tokio::task::JoinSet;
 
+use crate::cri::SandboxId;
 use crate::node::Node;
+use crate::plugin::{Attachment, Plugin};
+use crate::wait;
 use ledger::Ledger;
 pub use ledger::{Call, Kind, Record};
 
+/// What every pod of a load is annotated with, since the node that `up` leaves has a policy that asks for it.
+pub(crate) const ANNOTATION: (&str, &str) = ("example.com/team", "load");
 /// Every so many pods one is left alive, so that there is something to lose.
 const KEEP: u32 = 10;
 /// For how long a client tries to be rid of a pod, as a kubelet does.
 const RID_LIMIT: Duration = Duration::from_secs(60);
 /// The pause between two attempts at that.
 const RID_PAUSE: Duration = Duration::from_millis(20);
+
+/// Within which a load must make some calls.
+const FLOW_LIMIT: Duration = Duration::from_secs(60);
+/// How many calls show that a load works.
+const SOME: usize = 8;
 
 /// Load at work. Dropping it abandons it.
 #[derive(Debug)]
@@ -54,9 +65,16 @@ impl Load {
         Self { ledger: Arc::default(), stop: Arc::default(), clients: JoinSet::new() }
     }
 
-    /// How many calls have ended so far.
-    pub fn calls(&self) -> usize {
-        self.ledger.calls()
+    /// Waits until some more calls have ended well.
+    pub async fn flows(&self) -> anyhow::Result<()> {
+        let before = self.ledger.well();
+        wait::until("calls that succeed", FLOW_LIMIT, async || {
+            let more = self.ledger.well() - before;
+            ensure!(more >= SOME, "only {more}");
+            Ok(())
+        })
+        .await
+        .with_context(|| format!("the last failure: {:?}", self.so_far().failed().last()))
     }
 
     /// What has happened so far.
@@ -71,5 +89,34 @@ impl Load {
             client.context("a client panicked")?.context("a client of the load")?;
         }
         Ok(self.ledger.record())
+    }
+}
+
+impl Node {
+    /// The pods that live after a load: those of the load, and all others that the runtime runs.
+    pub async fn living(&self, record: &Record) -> anyhow::Result<BTreeSet<String>> {
+        let sandboxes = self.cri().list().await.context("list the sandboxes")?;
+        let ready = sandboxes.into_iter().filter(crate::cri::PodSandbox::is_ready).map(|sandbox| sandbox.id);
+        Ok(record.living.iter().cloned().chain(ready).collect())
+    }
+
+    /// Ends the pods that a load left alive.
+    pub async fn end_pods(&self, record: &Record) -> anyhow::Result<()> {
+        let cri = self.cri();
+        let of_runtime: BTreeSet<_> =
+            cri.list().await.context("list the sandboxes")?.into_iter().map(|sandbox| sandbox.id).collect();
+        let plugin = Plugin::of(self)?;
+        for container in &record.living {
+            if of_runtime.contains(container) {
+                let id = SandboxId(container.clone());
+                cri.stop_and_remove(&id).await.with_context(|| format!("end {container}"))?;
+            } else {
+                let to =
+                    Attachment { container: container.clone(), pod: container.clone(), netns: String::new() };
+                let output = plugin.call("DEL", &to)?;
+                ensure!(output.status.success(), "{container}: {}", String::from_utf8_lossy(&output.stdout));
+            }
+        }
+        Plugin::forget(self)
     }
 }

@@ -5,6 +5,7 @@ mod down;
 mod enter;
 mod hold;
 mod report;
+mod rolls;
 mod up;
 
 use clap::Parser as _;

@@ -8,7 +8,13 @@ use aether_domain::paths;
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 
+use crate::load::ANNOTATION;
 use crate::node::Node;
+
+/// Where network namespaces have their names.
+const NETNS: &str = "/run/netns";
+/// How ours begin.
+const PREFIX: &str = "load-";
 
 /// One attachment of a pod.
 #[derive(Debug, Clone)]
@@ -50,21 +56,24 @@ impl Plugin {
         bail!("no list of the node has our entry; install first")
     }
 
-    /// Makes `count` network namespaces and names them.
+    /// The paths of `count` network namespaces of their own, which are made where they are not there yet.
     pub fn namespaces(node: &Node, count: usize) -> anyhow::Result<Vec<String>> {
-        let mut namespaces = Vec::new();
-        for number in 0..count {
-            let name = format!("load-{}-{number}", std::process::id());
-            node.run(&["ip", "netns", "add", &name])?;
-            namespaces.push(format!("/run/netns/{name}"));
-        }
-        Ok(namespaces)
+        let there = node.files(NETNS)?;
+        let names = (0..count).map(|number| format!("{PREFIX}{number}"));
+        names
+            .map(|name| {
+                if !there.contains(&name) {
+                    node.run(&["ip", "netns", "add", &name])?;
+                }
+                Ok(format!("{NETNS}/{name}"))
+            })
+            .collect()
     }
 
     /// Removes them.
-    pub fn forget(node: &Node, namespaces: &[String]) -> anyhow::Result<()> {
-        for path in namespaces {
-            node.run(&["ip", "netns", "del", path.rsplit('/').next().unwrap_or(path)])?;
+    pub fn forget(node: &Node) -> anyhow::Result<()> {
+        for name in node.files(NETNS)?.iter().filter(|name| name.starts_with(PREFIX)) {
+            node.run(&["ip", "netns", "del", name])?;
         }
         Ok(())
     }
@@ -80,7 +89,12 @@ impl Plugin {
                 address.insert("version".to_owned(), json!("4"));
             }
             let interfaces = [json!({"name": "eth0", "sandbox": to.netns})];
+            let annotations = json!({ANNOTATION.0: ANNOTATION.1});
             if let Some(config) = config.as_object_mut() {
+                config.insert(
+                    "runtimeConfig".to_owned(),
+                    json!({"io.kubernetes.cri.pod-annotations": annotations}),
+                );
                 config.insert(
                     "prevResult".to_owned(),
                     json!({"cniVersion": version, "interfaces": interfaces, "ips": [address]}),

@@ -1,4 +1,5 @@
-//! `up`: a node from nothing to two recorded pods, a repaired list and a denied pod, with the time of each step.
+//! `up`: a node from nothing to two recorded pods, a repaired list, a denied pod and a roll under load, with the time of each
+//! step.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,6 +10,7 @@ use aether_harness::{Containerd, Node, Options, lists, policy, tools, wait};
 use anyhow::{Context as _, bail};
 
 use crate::report::{line, step, title};
+use crate::rolls;
 
 /// Within which a strip must be repaired; some milliseconds are usual.
 const REPAIR_LIMIT: Duration = Duration::from_secs(10);
@@ -96,6 +98,7 @@ async fn build(dir: &Path, containerd: Containerd) -> anyhow::Result<()> {
     line(&refusal);
     title("aetherctl modules");
     line(node.run(&["aetherctl", "modules"])?.trim_end());
+    let agent = rolls::once(&node, agent).await?;
     next();
     agent.leave();
     node.leave()
@@ -161,6 +164,7 @@ fn next() {
         ("cargo xtask shell aetherctl pods -o json", "both records, whole"),
         ("cargo xtask shell aetherctl chain", "which list the runtime would load, and whether it is chained"),
         ("cargo xtask shell aetherctl conditions", "what readiness is made of"),
+        ("cargo xtask roll", "another roll under load"),
         ("cargo xtask shell cat /etc/cni/net.d/10-flannel.conflist", "the list"),
         ("cargo xtask shell aether-cni-install --check", "the chain without an agent"),
         ("cargo xtask shell aether-cni-install uninstall", "the entry goes, byte for byte"),

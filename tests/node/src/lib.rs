@@ -3,17 +3,10 @@
 use std::time::Duration;
 
 use aether_harness::load::{Load, Record};
-use aether_harness::roll::Rolled;
-use aether_harness::{Agent, Containerd, Options, Start, wait};
+use aether_harness::roll::{PACE, Rolled};
+use aether_harness::{Agent, Containerd, Options, Start};
 use aether_test_cni::{CHAIN, Rig};
-use anyhow::{Context as _, ensure};
-
-/// How often the plugin alone makes a pair of ADD and DEL.
-pub const PACE: Duration = Duration::from_millis(50);
-/// Within which a load must make calls.
-const LOAD_LIMIT: Duration = Duration::from_secs(60);
-/// How many calls show that a load works.
-const SOME: usize = 8;
+use anyhow::ensure;
 
 /// A node with an owner, on which other agents come and go.
 #[derive(Debug)]
@@ -85,14 +78,14 @@ impl Stage {
     /// The plugin's load, once it runs.
     pub async fn plugins(&self) -> anyhow::Result<Load> {
         let load = Load::plugin(&self.rig.node, PACE)?;
-        flowing(&load).await?;
+        load.flows().await?;
         Ok(load)
     }
 
     /// Load by clients of the runtime, once it runs.
     pub async fn pods(&self, clients: u32) -> anyhow::Result<Load> {
         let load = Load::runtime(&self.rig.node, clients);
-        flowing(&load).await?;
+        load.flows().await?;
         Ok(load)
     }
 
@@ -111,20 +104,4 @@ impl Stage {
         ensure!(!record.living.is_empty(), "no pod was left alive: there was nothing to lose");
         Ok(())
     }
-}
-
-/// Waits until some more calls of the load have ended well.
-pub async fn flowing(load: &Load) -> anyhow::Result<()> {
-    let well = |load: &Load| {
-        let record = load.so_far();
-        record.calls.len() - record.failed().len()
-    };
-    let before = well(load);
-    wait::until("calls that succeed", LOAD_LIMIT, async || {
-        let now = well(load);
-        ensure!(now >= before + SOME, "{} more", now - before);
-        Ok(())
-    })
-    .await
-    .with_context(|| format!("{:?}", load.so_far().failed().last()))
 }

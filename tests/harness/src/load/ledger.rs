@@ -112,8 +112,9 @@ impl Ledger {
         self.lock().living.remove(container);
     }
 
-    pub(super) fn calls(&self) -> usize {
-        self.lock().calls.len()
+    /// How many calls have ended well.
+    pub(super) fn well(&self) -> usize {
+        self.lock().calls.iter().filter(|call| call.failed.is_none()).count()
     }
 
     pub(super) fn record(&self) -> Record {

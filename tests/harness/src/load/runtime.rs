@@ -8,7 +8,7 @@ use anyhow::bail;
 use tonic::Status;
 
 use super::ledger::{Call, Kind, Ledger};
-use super::{KEEP, RID_LIMIT, RID_PAUSE};
+use super::{ANNOTATION, KEEP, RID_LIMIT, RID_PAUSE};
 use crate::cri::{Cri, Pod, SandboxId};
 
 /// The namespace of its pods.
@@ -34,7 +34,8 @@ impl Client {
         let mut number = 0;
         while !stop.load(Ordering::Relaxed) {
             number += 1;
-            let pod = Pod::named(NAMESPACE, &format!("{}-{number}", self.name));
+            let annotations = [(ANNOTATION.0.to_owned(), ANNOTATION.1.to_owned())].into();
+            let pod = Pod { annotations, ..Pod::named(NAMESPACE, &format!("{}-{number}", self.name)) };
             match self.noted(Kind::Run, &pod.name, self.cri.run(&pod)).await {
                 Ok(id) => {
                     self.ledger.lives(&id.0);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aether_domain::paths;
 use aether_harness::{AGENT_LIMIT, Containerd};
-use aether_test_node::{Stage, flowing};
+use aether_test_node::Stage;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn t01_a_lock_file_deleted_by_hand_ends_the_owner_and_the_standby_takes_over_without_a_failed_call()
@@ -16,7 +16,7 @@ async fn t01_a_lock_file_deleted_by_hand_ends_the_owner_and_the_standby_takes_ov
     std::fs::remove_file(stage.rig.node.path(paths::RUN_DIR).join(paths::LOCK))?;
     assert_eq!(owner.ended(AGENT_LIMIT)?.code(), Some(3), "{}", owner.log());
     standby.owns().await?;
-    flowing(&load).await?;
+    load.flows().await?;
     stage.all_well(load).await?;
     let third = stage.standby().await?;
     assert_eq!((standby.role().await?.as_str(), third.role().await?.as_str()), ("owner", "standby"));
@@ -49,7 +49,7 @@ async fn s01_t09_a_full_state_directory_at_the_takeover_loses_nothing_and_adds_w
     // pause: calls are made that a full disk refuses
     tokio::time::sleep(Duration::from_millis(500)).await;
     std::fs::remove_file(&filler)?;
-    flowing(&load).await?;
+    load.flows().await?;
     let record = load.stop().await?;
     for call in record.failed() {
         let why = call.failed.as_deref().unwrap_or_default();

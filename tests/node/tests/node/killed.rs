@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aether_harness::{AGENT_LIMIT, Containerd, Signal};
-use aether_test_node::{Stage, flowing};
+use aether_test_node::Stage;
 use anyhow::Context as _;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -15,7 +15,7 @@ async fn t09_an_owner_killed_under_load_is_taken_over_without_a_failed_call() ->
         let mut standby = stage.standby().await?;
         owner.kill();
         standby.owns().await?;
-        flowing(&load).await?;
+        load.flows().await?;
         owner = standby;
     }
     stage.all_well(load).await?;
@@ -36,7 +36,7 @@ async fn t07_t09_an_owner_killed_at_any_moment_after_sigterm_is_taken_over_witho
         std::thread::sleep(Duration::from_micros(micros));
         owner.kill();
         standby.owns().await.with_context(|| format!("killed after {micros} us: {}", owner.log()))?;
-        flowing(&load).await?;
+        load.flows().await?;
         owner = standby;
     }
     stage.all_well(load).await?;
@@ -77,7 +77,7 @@ async fn t09_s01_an_owner_killed_at_each_of_its_steps_is_taken_over_without_a_fa
             doomed.gone(AGENT_LIMIT)?;
         }
         next.owns().await?;
-        flowing(&load).await.with_context(|| step.to_owned())?;
+        load.flows().await.with_context(|| step.to_owned())?;
         println!("{step}: ended with {:?}", doomed.ended(AGENT_LIMIT)?.code());
         owner = next;
     }

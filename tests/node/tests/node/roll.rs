@@ -3,7 +3,7 @@
 use aether_harness::Containerd;
 use aether_harness::load::Kind;
 use aether_harness::probe::Prober;
-use aether_test_node::{Stage, flowing};
+use aether_test_node::Stage;
 
 async fn rolls_of_pods(containerd: Containerd) -> anyhow::Result<()> {
     let mut stage = Stage::usual(containerd).await?;
@@ -13,7 +13,7 @@ async fn rolls_of_pods(containerd: Containerd) -> anyhow::Result<()> {
         let (new, rolled) = stage.roll(&mut owner).await?;
         println!("built in {:?}, taken over in {:?}", rolled.built(), rolled.took());
         owner = new;
-        flowing(&load).await?;
+        load.flows().await?;
     }
     let record = stage.all_well(load).await?;
     assert!(record.succeeded(Kind::Run) > 0 && record.succeeded(Kind::Remove) > 0);
@@ -41,7 +41,7 @@ async fn t10_rolls_under_the_plugins_load_fail_no_call_and_are_told_by_the_probe
         let (new, rolled) = stage.roll(&mut owner).await?;
         owner = new;
         rolls.push(rolled);
-        flowing(&load).await?;
+        load.flows().await?;
     }
     let record = stage.all_well(load).await?;
     let answers = prober.stop()?;
@@ -61,7 +61,7 @@ async fn t10_t13_three_agents_take_over_from_each_other_and_fail_no_call() -> an
     let load = stage.plugins().await?;
     owner.terminate(aether_harness::AGENT_LIMIT)?;
     // Which of the two it is, is not promised to those who know no hand-over.
-    flowing(&load).await?;
+    load.flows().await?;
     let roles = (second.role().await?, third.role().await?);
     let (heir, other) = match (roles.0.as_str(), roles.1.as_str()) {
         ("owner", "standby") => (&mut second, &mut third),
@@ -70,12 +70,12 @@ async fn t10_t13_three_agents_take_over_from_each_other_and_fail_no_call() -> an
     };
     let mut fourth = stage.standby().await?;
     heir.kill();
-    flowing(&load).await?;
+    load.flows().await?;
     // Both standbys may be: whoever owns it now goes too, and the last one is left.
     let last = if other.role().await? == "owner" { (other, &mut fourth) } else { (&mut fourth, other) };
     last.0.terminate(aether_harness::AGENT_LIMIT)?;
     last.1.owns().await?;
-    flowing(&load).await?;
+    load.flows().await?;
     stage.all_well(load).await?;
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aether_domain::paths;
 use aether_harness::{AGENT_LIMIT, Containerd, Node, Signal};
-use aether_test_node::{Stage, flowing};
+use aether_test_node::Stage;
 use anyhow::Context as _;
 
 /// Everything that is on the node on account of agents, and what may not change: inode, size and change of each name.
@@ -69,11 +69,11 @@ async fn t09_an_owner_that_never_exits_leaves_the_standby_a_standby() -> anyhow:
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(standby.role().await?, "standby");
     assert_eq!(tree(&stage.rig.node)?, before, "a standby left something");
-    let load = aether_harness::load::Load::plugin(&stage.rig.node, aether_test_node::PACE)?;
+    let load = aether_harness::load::Load::plugin(&stage.rig.node, aether_harness::roll::PACE)?;
     owner.signal(Signal::CONT);
     owner.gone(AGENT_LIMIT)?;
     standby.owns().await?;
-    flowing(&load).await?;
+    load.flows().await?;
     stage.all_well(load).await?;
     Ok(())
 }
@@ -111,7 +111,7 @@ async fn t09_t10_a_standby_killed_at_any_step_of_its_takeover_fails_no_call() ->
             rescue.stands_by().await?;
         }
         owner.terminate(AGENT_LIMIT)?;
-        flowing(&load).await.with_context(|| format!("{step}: {}", rescue.log()))?;
+        load.flows().await.with_context(|| format!("{step}: {}", rescue.log()))?;
         println!("{step}: stood by {stood_by}, {}", if doomed.is_running() { "lives" } else { "was killed" });
         doomed.kill();
         rescue.owns().await?;

@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use aether_harness::load::{Kind, Load};
+use aether_harness::roll::PACE;
 use aether_harness::{Containerd, Signal};
-use aether_test_node::{PACE, Stage, flowing};
+use aether_test_node::Stage;
 use anyhow::ensure;
 
 /// For how long an owner hangs.
@@ -17,12 +18,12 @@ async fn t09_t10_an_owner_stopped_for_ten_seconds_and_continued_goes_on_and_noth
     let mut owner = stage.owner().await?;
     let standby = stage.standby().await?;
     let load = Load::plugin(&stage.rig.node, PACE * 4)?;
-    flowing(&load).await?;
+    load.flows().await?;
     owner.signal(Signal::STOP);
     // pause: the owner hangs
     tokio::time::sleep(STOP).await;
     owner.signal(Signal::CONT);
-    flowing(&load).await?;
+    load.flows().await?;
     assert_eq!((owner.role().await?.as_str(), standby.role().await?.as_str()), ("owner", "standby"));
     assert!(owner.is_running());
     let record = stage.all_well(load).await?;
@@ -42,7 +43,7 @@ async fn t09_an_owner_stopped_and_then_killed_is_taken_over_and_nothing_fails() 
         tokio::time::sleep(Duration::from_secs(2)).await;
         owner.kill();
         standby.owns().await?;
-        flowing(&load).await?;
+        load.flows().await?;
         owner = standby;
     }
     stage.all_well(load).await?;
@@ -56,7 +57,7 @@ async fn t10_k04_k07_while_nobody_answers_adds_fail_by_their_deadline_dels_succe
     let mut owner = stage.owner().await?;
     let mut standby = stage.standby().await?;
     let load = Load::plugin(&stage.rig.node, PACE * 4)?;
-    flowing(&load).await?;
+    load.flows().await?;
     owner.signal(Signal::STOP);
     let stopped = Instant::now();
     // Past an ADD's deadline of 5 s, and its DEL's second.
@@ -65,7 +66,7 @@ async fn t10_k04_k07_while_nobody_answers_adds_fail_by_their_deadline_dels_succe
     let during = load.so_far();
     owner.kill();
     standby.owns().await?;
-    flowing(&load).await?;
+    load.flows().await?;
     let record = load.stop().await?;
     for call in record.failed() {
         let why = call.failed.as_deref().unwrap_or_default();
