@@ -2,8 +2,14 @@
 //! bench prints one line a figure and writes all of them as JSON.
 #![allow(clippy::print_stdout, reason = "a bench talks to its terminal")]
 
+pub mod exec;
+pub mod istio;
+pub mod local;
+pub mod memory;
+pub mod strip;
+
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use serde::Serialize;
@@ -65,6 +71,61 @@ pub struct Figure {
     pub samples: usize,
 }
 
+impl Figure {
+    /// A figure with its goal, or without one for a comparison.
+    pub fn new(
+        goal: &'static str,
+        what: impl Into<String>,
+        value: f64,
+        unit: &'static str,
+        at_most: Option<f64>,
+    ) -> Self {
+        Self { goal, what: what.into(), value, unit, at_most, samples: 1 }
+    }
+
+    /// Over so many samples.
+    #[must_use]
+    pub fn over(self, samples: usize) -> Self {
+        Self { samples, ..self }
+    }
+}
+
+/// Says how far a long measurement is, on standard error, every few seconds.
+#[derive(Debug)]
+pub struct Progress {
+    what: String,
+    of: usize,
+    began: Instant,
+    said: Instant,
+}
+
+impl Progress {
+    /// How often it is said.
+    const EVERY: Duration = Duration::from_secs(10);
+
+    /// A measurement of so many rounds.
+    #[allow(clippy::print_stderr, reason = "a bench talks to its terminal")]
+    pub fn new(what: impl Into<String>, of: usize) -> Self {
+        let (what, now) = (what.into(), Instant::now());
+        eprintln!("==> {what}: {of} rounds");
+        Self { what, of, began: now, said: now }
+    }
+
+    /// So many rounds are done.
+    #[allow(clippy::print_stderr, reason = "a bench talks to its terminal")]
+    pub fn at(&mut self, done: usize) {
+        if self.said.elapsed() >= Self::EVERY {
+            self.said = Instant::now();
+            eprintln!(
+                "    {}: {done} of {}, {:.0} s",
+                self.what,
+                self.of,
+                self.began.elapsed().as_secs_f64()
+            );
+        }
+    }
+}
+
 /// All figures of a run.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
@@ -79,7 +140,7 @@ impl Report {
             format!("  (goal <= {most} {}: {verdict})", figure.unit)
         });
         println!(
-            "{:<4} {:<58} {:>10.3} {}{}",
+            "{:<4} {:<68} {:>10.3} {}{}",
             figure.goal,
             figure.what,
             figure.value,

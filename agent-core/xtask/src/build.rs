@@ -9,18 +9,21 @@ use anyhow::{Context as _, Result};
 use crate::run;
 
 /// Packages whose binaries go to a node, and the names of these. The dev profile: tests share its dependencies.
-const NODE: [(&str, &str); 5] = [
+const NODE: [(&str, &str); 4] = [
     ("aether-agent", "aether-agent"),
     ("aether-cni-install", "aether-cni-install"),
     ("aetherctl", "aetherctl"),
-    ("aether-modc", "aether-modc"),
     ("aether-harness", "aether-node"),
 ];
 
+/// The compiler of modules: a package of its own, and built apart as it ships, so that its features are not the agent's.
+const COMPILER: (&str, &str) = ("aether-modc", "aether-modc");
+
 /// Policies that `up` and the tests on a node put into the operator's directory: package, and the file's name.
-const POLICIES: [(&str, &str); 2] = [
+const POLICIES: [(&str, &str); 3] = [
     ("aether-example-require-annotation", "require-annotation.wasm"),
     ("aether-example-namespace-list", "namespace-list.wasm"),
+    ("aether-example-refuse-host-ports", "refuse-host-ports.wasm"),
 ];
 
 /// How much a build may cost.
@@ -44,24 +47,40 @@ impl Build {
 
 /// Builds everything into the build's directory.
 pub(crate) fn binaries(how: Build) -> Result<()> {
-    run::step("build agent, compiler of modules, installer, aetherctl and the node harness", || {
-        let mut cargo = run::cargo();
-        cargo.arg("build");
-        if how == Build::Ship {
-            cargo.arg("--release");
+    let node = NODE.map(|(package, _)| package);
+    match how {
+        Build::Quick => {
+            run::step("build agent, compiler of modules, installer, aetherctl and the node harness", || {
+                compile(how, &[node.as_slice(), &[COMPILER.0]].concat())
+            })?;
         }
-        for (package, _) in NODE {
-            cargo.args(["--package", package]);
+        Build::Ship => {
+            run::step("build agent, installer, aetherctl and the node harness, as they ship", || {
+                compile(how, &node)
+            })?;
+            run::step("build the compiler of modules, as it ships", || compile(how, &[COMPILER.0]))?;
         }
-        run::check(&mut cargo)
-    })?;
+    }
     let out = target_dir()?.join(if how == Build::Ship { "release" } else { "debug" });
-    for (_, name) in NODE {
+    for (_, name) in NODE.iter().chain([&COMPILER]) {
         put(&out.join(name), &how.directory(), name)?;
     }
     policies(how)?;
     probe::build(how)?;
     plugin(how)
+}
+
+/// Builds packages with one set of features for all of them.
+fn compile(how: Build, packages: &[&str]) -> Result<()> {
+    let mut cargo = run::cargo();
+    cargo.arg("build");
+    if how == Build::Ship {
+        cargo.arg("--release");
+    }
+    for package in packages {
+        cargo.args(["--package", package]);
+    }
+    run::check(&mut cargo)
 }
 
 /// Builds the example policies as an operator would.

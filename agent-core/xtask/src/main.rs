@@ -55,7 +55,7 @@ enum Command {
     /// Play the takeover of a node by many seeds: kills, stops and disturbs at every step, and judges.
     Sim(sim::Args),
     /// Build the pinned Go tools that the tests use into target/tools.
-    Tools,
+    Tools(tools::Args),
 }
 
 fn main() -> std::process::ExitCode {
@@ -72,7 +72,7 @@ fn main() -> std::process::ExitCode {
         Command::Build => prerequisites::ensure().and_then(|()| build::binaries(build::Build::Quick)),
         Command::Model(args) => model::run(&args),
         Command::Sim(args) => sim::run(&args),
-        Command::Tools => prerequisites::ensure().and_then(|()| tools::build_all()),
+        Command::Tools(args) => prerequisites::ensure().and_then(|()| tools::run(&args)),
     };
     match result {
         Ok(()) => std::process::ExitCode::SUCCESS,

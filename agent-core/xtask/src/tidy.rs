@@ -45,6 +45,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             "--quiet",
             "--workspace",
             "--all-targets",
+            "--features",
+            "aether-benches/modules",
             "--",
             "-Dwarnings",
         ]))

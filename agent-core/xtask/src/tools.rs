@@ -5,10 +5,25 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
+use clap::Parser;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
 use crate::run;
+
+/// What `tools` takes.
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    /// Those too that only `bench ... --peers` runs: Istio's and Cilium's, some minutes.
+    #[arg(long)]
+    peers: bool,
+}
+
+/// Builds what is asked for.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    build_all()?;
+    if args.peers { build_for(For::Peers) } else { Ok(()) }
+}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,14 +53,33 @@ struct Recipe {
     /// C source by binary name.
     #[serde(default)]
     sources: BTreeMap<String, String>,
+    /// Who needs it.
+    #[serde(default, rename = "for")]
+    needed: For,
 }
 
-/// Builds what is missing or stale.
+/// Who needs a tool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum For {
+    /// The tests.
+    #[default]
+    Tests,
+    /// Measurements beside others' programs: large, and built only when they are asked for.
+    Peers,
+}
+
+/// Builds what the tests need and is missing or stale.
 pub(crate) fn build_all() -> Result<()> {
+    build_for(For::Tests)
+}
+
+/// Builds what these need and is missing or stale.
+pub(crate) fn build_for(needed: For) -> Result<()> {
     let file = run::root().join("tests/tools/tools.toml");
     let text = std::fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))?;
     let recipes: Recipes = toml::from_str(&text).with_context(|| format!("parse {}", file.display()))?;
-    for recipe in &recipes.tool {
+    for recipe in recipes.tool.iter().filter(|recipe| recipe.needed == needed) {
         build(recipe)?;
     }
     Ok(())

@@ -1,19 +1,16 @@
 //! P6 and P7: what our link costs a pod, beside a chain without it; what an exec of it costs, beside portmap's; how large it
 //! is.
 
-use std::io::Write as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use aether_benches::{Figure, Report, Samples};
+use aether_benches::local::Local;
+use aether_benches::{Figure, Progress, Report, Samples, exec, memory};
 use aether_domain::paths;
 use aether_harness::cri::{Cri, Pod};
 use aether_harness::{Containerd, Node, Options, Signal, tools, wait};
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Parser;
-use rustix::process::{Pid, kill_process};
 
 /// Debian's portmap, the comparison: a chained plugin too, which without ports only hands its input on.
 const PORTMAP: &str = "/usr/lib/cni/portmap";
@@ -26,7 +23,10 @@ struct Args {
     pairs: u32,
     /// How many execs of each plugin.
     #[arg(long, default_value_t = 500)]
-    execs: u32,
+    execs: usize,
+    /// Also beside Cilium's and Istio's plugins.
+    #[arg(long)]
+    peers: bool,
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -36,10 +36,17 @@ async fn main() -> Result<()> {
     let plugin = tools::program_under_test(paths::PLUGIN)?;
     size(&plugin, &mut report)?;
 
-    let local = Local::start()?;
-    execs(&plugin, &local, args.execs, &mut report)?;
+    let mut peers = vec![Peer::portmap()];
+    if args.peers {
+        peers.extend(Peer::large()?);
+    }
+    let local = Local::start(|_| Ok(()))?;
+    execs(&plugin, &peers, &local, "VERSION", args.execs, &mut report)?;
+    // The large ones want a cluster for an ADD.
+    peers.truncate(1);
+    execs(&plugin, &peers, &local, "ADD", args.execs, &mut report)?;
     local.signal(Signal::STOP)?;
-    memory(&plugin, &local, &mut report)?;
+    peak(&plugin, &local, &mut report)?;
     drop(local);
 
     let with = Node::start(Options::flannel(Containerd::V2)).await?;
@@ -51,176 +58,112 @@ async fn main() -> Result<()> {
     report.write(&tools::workspace().join("target/bench"), "plugin")
 }
 
-/// An agent beside the bench, in a directory of its own: an exec that first entered a node's namespaces would measure that.
-struct Local {
-    dir: tempfile::TempDir,
-    agent: Child,
-}
-
-impl Local {
-    fn start() -> Result<Self> {
-        let dir = tempfile::tempdir()?;
-        let mut agent = Command::new(tools::program_under_test("aether-agent")?);
-        for (flag, name) in [
-            ("--run-dir", "run"),
-            ("--state-dir", "state"),
-            ("--cni-conf-dir", "net.d"),
-            ("--local-dir", "local"),
-        ] {
-            agent.arg(flag).arg(dir.path().join(name));
-        }
-        let agent = agent.stderr(Stdio::null()).spawn().context("run the agent")?;
-        let local = Self { dir, agent };
-        let socket = local.path("run").join(paths::CNI_SOCKET);
-        wait::until_blocking("the agent's socket", Duration::from_secs(20), || {
-            Ok(std::os::unix::net::UnixStream::connect(&socket).map(|_| ())?)
-        })?;
-        Ok(local)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn signal(&self, signal: Signal) -> Result<()> {
-        let pid = i32::try_from(self.agent.id()).ok().and_then(Pid::from_raw).context("the agent's pid")?;
-        Ok(kill_process(pid, signal)?)
-    }
-}
-
-impl Drop for Local {
-    fn drop(&mut self) {
-        let _ = self.agent.kill();
-        let _ = self.agent.wait();
-    }
-}
-
 fn size(plugin: &Path, report: &mut Report) -> Result<()> {
-    let bytes = std::fs::metadata(plugin).with_context(|| format!("look at {}", plugin.display()))?.len();
-    #[allow(clippy::cast_precision_loss, reason = "a binary is smaller than 2^52 bytes")]
-    let megabytes = bytes as f64 / 1e6;
-    report.add(figure("P7", "binary, static and stripped", megabytes, "MB", Some(2.0), 1));
+    report.add(Figure::new("P7", "binary, static and stripped", memory::file(plugin)?, "MB", Some(2.0)));
     Ok(())
 }
 
 /// Peak RSS of an ADD that waits for a stopped agent: by then everything that a call needs is in memory.
-fn memory(plugin: &Path, node: &Local, report: &mut Report) -> Result<()> {
-    let mut child = call(plugin, "ADD", node, "0123")?;
-    let status = PathBuf::from(format!("/proc/{}/status", child.id()));
-    let mut highest = 0u64;
+fn peak(plugin: &Path, agent: &Local, report: &mut Report) -> Result<()> {
+    let mut child = exec::call(plugin, "ADD", agent, "0123")?;
+    let mut highest = 0.0;
     let mut same = 0;
     let waited =
         wait::until_blocking("a settled peak of the plugin's memory", Duration::from_secs(4), || {
-            let text = std::fs::read_to_string(&status)?;
-            let peak: u64 = text
-                .lines()
-                .find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok())
-                .context("no VmHWM")?;
-            same = if peak > 0 && peak == highest { same + 1 } else { 0 };
+            let peak = memory::megabytes(child.id(), "VmHWM")?;
+            same = if peak > 0.0 && peak <= highest { same + 1 } else { 0 };
             highest = peak;
-            ensure!(same >= 5, "{highest} KB, still changing");
+            ensure!(same >= 5, "{highest} MB, still changing");
             Ok(())
         });
     let _ = child.kill();
     let _ = child.wait();
     waited?;
-    #[allow(clippy::cast_precision_loss, reason = "kilobytes of one process")]
-    let megabytes = highest as f64 * 1024.0 / 1e6;
-    report.add(figure("P7", "peak RSS of an ADD", megabytes, "MB", Some(3.0), 1));
+    report.add(Figure::new("P7", "peak RSS of an ADD", highest, "MB", Some(3.0)));
     Ok(())
 }
 
-/// Execs of both plugins in turn.
-fn execs(plugin: &Path, node: &Local, count: u32, report: &mut Report) -> Result<()> {
-    for command in ["VERSION", "ADD"] {
-        let (mut ours, mut theirs) = (Samples::default(), Samples::default());
-        for round in 0..count {
-            let id = format!("{command}{round}");
-            ours.add(timed(Path::new(plugin), command, node, &id)?);
-            theirs.add(timed(Path::new(PORTMAP), command, node, &id)?);
+/// A plugin beside ours.
+struct Peer {
+    name: &'static str,
+    program: PathBuf,
+    /// The goal for ours, as a share of its time.
+    goal: f64,
+}
+
+impl Peer {
+    fn portmap() -> Self {
+        Self { name: "portmap", program: PORTMAP.into(), goal: 0.5 }
+    }
+
+    /// Cilium's and Istio's plugins, as `cargo xtask tools --peers` builds them.
+    fn large() -> Result<[Self; 2]> {
+        let peer = |name, tool: &str, goal| {
+            let program = tools::built().join(tool).join(name);
+            ensure!(
+                program.is_file(),
+                "{} is not there; build it with: cargo xtask tools --peers",
+                program.display()
+            );
+            Ok(Self { name, program, goal })
+        };
+        Ok([peer("cilium-cni", "cilium", 0.3)?, peer("istio-cni", "istio", 0.1)?])
+    }
+}
+
+/// Execs of all plugins in turn.
+fn execs(
+    plugin: &Path,
+    peers: &[Peer],
+    agent: &Local,
+    command: &str,
+    count: usize,
+    report: &mut Report,
+) -> Result<()> {
+    let mut ours = Samples::default();
+    let mut theirs = vec![Samples::default(); peers.len()];
+    let mut progress = Progress::new(format!("{command} execs"), count);
+    for round in 0..count {
+        let id = format!("{command}{round}");
+        ours.add(exec::timed(plugin, command, agent, &id)?);
+        for (peer, samples) in peers.iter().zip(&mut theirs) {
+            samples.add(exec::timed(&peer.program, command, agent, &id)?);
         }
-        let rpc = if command == "ADD" { " with its RPC and durable record" } else { "" };
-        let n = ours.len();
-        report.add(figure("P6", &format!("{command} exec{rpc}, median"), ours.median(), "ms", None, n));
-        report.add(figure("P6", &format!("{command} exec{rpc}, p99"), ours.percentile(99), "ms", None, n));
-        report.add(figure(
-            "P6",
-            &format!("{command} exec of portmap, median"),
-            theirs.median(),
-            "ms",
-            None,
-            n,
-        ));
-        let ratio = ours.median() / theirs.median();
+        progress.at(round);
+    }
+    let rpc = if command == "ADD" { " with its RPC and durable record" } else { "" };
+    let mut add = |what: String, value, unit, goal| {
+        report.add(Figure::new("P6", what, value, unit, goal).over(count));
+    };
+    add(format!("{command} exec{rpc}, median"), ours.median(), "ms", None);
+    add(format!("{command} exec{rpc}, p99"), ours.percentile(99), "ms", None);
+    for (peer, samples) in peers.iter().zip(&theirs) {
+        let name = peer.name;
+        add(format!("{command} exec of {name}, median"), samples.median(), "ms", None);
         // The goal is for the exec alone; an ADD waits for its record to be on the disk besides.
-        let goal = (command == "VERSION").then_some(0.5);
-        report.add(figure("P6", &format!("{command} exec, ratio to portmap's"), ratio, "x", goal, n));
+        let goal = (command == "VERSION").then_some(peer.goal);
+        add(format!("{command} exec, ratio to {name}'s"), ours.median() / samples.median(), "x", goal);
     }
     Ok(())
-}
-
-fn timed(plugin: &Path, command: &str, node: &Local, id: &str) -> Result<Duration> {
-    let begin = Instant::now();
-    let output = call(plugin, command, node, id)?.wait_with_output()?;
-    let took = begin.elapsed();
-    ensure!(
-        output.status.success() && !output.stdout.is_empty(),
-        "{} {command} ended with {}: {}",
-        plugin.display(),
-        output.status,
-        String::from_utf8_lossy(&output.stdout)
-    );
-    Ok(took)
-}
-
-/// One exec as libcni does it, standard input written and closed.
-fn call(plugin: &Path, command: &str, node: &Local, id: &str) -> Result<Child> {
-    let config = serde_json::json!({
-        "cniVersion": "1.0.0", "name": "cbr0", "type": "aether-cni",
-        "agentSocket": node.path("run").join(paths::CNI_SOCKET), "stateDir": node.path("state"),
-        "prevResult": {
-            "cniVersion": "1.0.0",
-            "interfaces": [{"name": "eth0", "sandbox": "/proc/self/ns/net"}],
-            "ips": [{"address": "10.244.1.2/24", "gateway": "10.244.1.1", "interface": 0}],
-        },
-    });
-    let mut exec = Command::new(plugin);
-    exec.arg0(plugin)
-        .env_clear()
-        .env("CNI_COMMAND", command)
-        .env("CNI_CONTAINERID", id)
-        .env("CNI_IFNAME", "eth0")
-        .env("CNI_NETNS", "/proc/self/ns/net")
-        .env("CNI_PATH", paths::CNI_BIN_DIR)
-        .env("CNI_ARGS", format!("K8S_POD_NAMESPACE=bench;K8S_POD_NAME={id}"));
-    exec.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = exec.spawn().with_context(|| format!("run {}", plugin.display()))?;
-    let mut stdin = child.stdin.take().context("the child's standard input")?;
-    stdin.write_all(config.to_string().as_bytes())?;
-    Ok(child)
 }
 
 /// Pods in turn on a node with our link and on one without.
 async fn pods(with: &Cri, without: &Cri, pairs: u32, report: &mut Report) -> Result<()> {
     let (mut ours, mut theirs, mut added) = (Samples::default(), Samples::default(), Samples::default());
+    let mut progress = Progress::new("pods with our link and without, in turn", usize::try_from(pairs)?);
     for pair in 0..pairs {
         let pod = Pod::named("bench", &format!("pod-{pair}"));
         let (a, b) = (pod_time(with, &pod).await?, pod_time(without, &pod).await?);
         ours.add(a);
         theirs.add(b);
         added.add_millis((a.as_secs_f64() - b.as_secs_f64()) * 1000.0);
+        progress.at(ours.len());
     }
     let n = ours.len();
-    report.add(figure("P6", "RunPodSandbox with our link, median", ours.median(), "ms", None, n));
-    report.add(figure("P6", "RunPodSandbox without, median", theirs.median(), "ms", None, n));
-    report.add(figure(
-        "P6",
-        "RunPodSandbox, median of the pairs' differences",
-        added.median(),
-        "ms",
-        Some(3.0),
-        n,
-    ));
+    let mut add = |what, value, goal| report.add(Figure::new("P6", what, value, "ms", goal).over(n));
+    add("RunPodSandbox with our link, median", ours.median(), None);
+    add("RunPodSandbox without, median", theirs.median(), None);
+    add("RunPodSandbox, median of the pairs' differences", added.median(), Some(3.0));
     Ok(())
 }
 
@@ -230,15 +173,4 @@ async fn pod_time(cri: &Cri, pod: &Pod) -> Result<Duration> {
     let took = begin.elapsed();
     cri.stop_and_remove(&id).await?;
     Ok(took)
-}
-
-fn figure(
-    goal: &'static str,
-    what: &str,
-    value: f64,
-    unit: &'static str,
-    at_most: Option<f64>,
-    samples: usize,
-) -> Figure {
-    Figure { goal, what: what.to_owned(), value, unit, at_most, samples }
 }

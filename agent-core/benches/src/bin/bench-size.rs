@@ -1,0 +1,142 @@
+//! P10: what the agent weighs: its binary without a compiler, its memory and its idle processor time with 110 pods and four
+//! modules; and what the compiler of modules needs at its peak for each example policy.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use aether_benches::local::Local;
+use aether_benches::{Figure, Progress, Report, exec, memory};
+use aether_domain::paths;
+use aether_harness::{tools, wait};
+use anyhow::{Context as _, Result, ensure};
+use clap::Parser;
+
+/// The goals: binary and memory in megabytes, idle time in percent of a core.
+const BINARY: f64 = 20.0;
+const MEMORY: f64 = 30.0;
+const IDLE: f64 = 0.2;
+/// What every program has in it that can compile a module.
+const COMPILER: &[u8] = b"cranelift_codegen";
+/// The example policies, as `cargo xtask build` names their files.
+const EXAMPLES: [&str; 3] = ["require-annotation.wasm", "refuse-host-ports.wasm", "namespace-list.wasm"];
+/// The fourth module beside the three built-in ones.
+const POLICY: &str = "world = \"pod-policy\"\ngrant = { change = [\"label\"] }\ninstances = \"warm\"\n\
+    settings = { namespaces = [\"bench\"], others = \"deny\" }\n";
+/// Within which the policy is compiled and loaded.
+const LOADED: Duration = Duration::from_secs(60);
+
+/// Weighs the agent.
+#[derive(Debug, Parser)]
+struct Args {
+    /// How many pods it knows.
+    #[arg(long, default_value_t = 110)]
+    pods: usize,
+    /// For how many seconds it is watched while it idles.
+    #[arg(long, default_value_t = 60)]
+    idle: u32,
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    let mut report = Report::default();
+    binary(&mut report)?;
+    compiler(&mut report)?;
+    let agent = Local::start(policy)?;
+    let four = "a fourth module";
+    wait::until_blocking(four, LOADED, || {
+        let told = agent.ask(&["modules", "-o", "json"])?;
+        ensure!(told.matches("\"enabled\"").count() >= 4, "{told}\n{}", agent.log());
+        Ok(())
+    })?;
+    report.add(resident(&agent, "no pod", None)?);
+    let plugin = tools::program_under_test(paths::PLUGIN)?;
+    let mut progress = Progress::new("pods", args.pods);
+    for pod in 0..args.pods {
+        exec::timed(&plugin, "ADD", &agent, &format!("pod{pod}"))?;
+        progress.at(pod);
+    }
+    report.add(resident(&agent, &format!("{} pods", args.pods), Some(MEMORY))?);
+    idle(&agent, args.idle, &mut report)?;
+    report.add(resident(&agent, &format!("{} pods, after its idle time", args.pods), Some(MEMORY))?);
+    report.write(&tools::workspace().join("target/bench"), "size")
+}
+
+fn binary(report: &mut Report) -> Result<()> {
+    let agent = tools::program_under_test("aether-agent")?;
+    report.add(Figure::new("P10", "binary of the agent", memory::file(&agent)?, "MB", Some(BINARY)));
+    let compilers = |program: &Path| -> Result<u32> {
+        let bytes = std::fs::read(program).with_context(|| format!("read {}", program.display()))?;
+        Ok(u32::from(bytes.windows(COMPILER.len()).any(|window| window == COMPILER)))
+    };
+    let modc = tools::program_under_test(paths::MODULE_COMPILER)?;
+    ensure!(
+        compilers(&modc)? == 1,
+        "{} shows no compiler: this bench looks for the wrong name",
+        modc.display()
+    );
+    let inside = f64::from(compilers(&agent)?);
+    report.add(Figure::new("P10", "compilers of modules in the agent", inside, "", Some(0.0)));
+    report.add(Figure::new("P10", "binary of aether-modc, beside it", memory::file(&modc)?, "MB", None));
+    Ok(())
+}
+
+/// The compiler has its peak behind it once it writes, and cannot end before its artefact is taken: a pipe holds 64 KB.
+fn compiler(report: &mut Report) -> Result<()> {
+    let modc = tools::program_under_test(paths::MODULE_COMPILER)?;
+    for example in EXAMPLES {
+        let component = tools::program_under_test(example)?;
+        let component = std::fs::read(&component).with_context(|| format!("read {}", component.display()))?;
+        let mut child = Command::new(&modc)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("run {}", modc.display()))?;
+        child.stdin.take().context("its input")?.write_all(&component)?;
+        let mut out = child.stdout.take().context("its output")?;
+        out.read_exact(&mut [0]).with_context(|| format!("aether-modc compiles no {example}"))?;
+        let peak = memory::megabytes(child.id(), "VmHWM")?;
+        let mut rest = Vec::new();
+        out.read_to_end(&mut rest)?;
+        ensure!(child.wait()?.success(), "aether-modc ended badly on {example}");
+        ensure!(rest.len() > 64 * 1024, "{example} became {} bytes, which a pipe holds", rest.len());
+        let what = format!("peak RSS of aether-modc on {example}, {} KB", component.len() / 1024);
+        report.add(Figure::new("P10", what, peak, "MB", None));
+    }
+    Ok(())
+}
+
+/// An operator's policy in the agent's directory.
+fn policy(directory: &Path) -> Result<()> {
+    let modules = directory.join("modules");
+    std::fs::create_dir(&modules)?;
+    let component = tools::program_under_test("namespace-list.wasm")?;
+    let component = std::fs::read(&component).with_context(|| format!("read {}", component.display()))?;
+    for (name, bytes) in [("bench.wasm", component.as_slice()), ("bench.toml", POLICY.as_bytes())] {
+        let path = modules.join(name);
+        std::fs::write(&path, bytes)?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644))?;
+    }
+    Ok(())
+}
+
+fn resident(agent: &Local, with: &str, goal: Option<f64>) -> Result<Figure> {
+    let rss = memory::megabytes(agent.pid(), "VmRSS")?;
+    Ok(Figure::new("P10", format!("RSS of the agent with four modules and {with}"), rss, "MB", goal))
+}
+
+fn idle(agent: &Local, seconds: u32, report: &mut Report) -> Result<()> {
+    let mut progress = Progress::new("seconds of idling", usize::try_from(seconds)?);
+    let before = memory::processor(agent.pid())?;
+    for second in 0..seconds {
+        // pause: what is measured is what the agent does meanwhile
+        std::thread::sleep(Duration::from_secs(1));
+        progress.at(usize::try_from(second)?);
+    }
+    let used = memory::processor(agent.pid())?.saturating_sub(before);
+    let percent = used.as_secs_f64() / f64::from(seconds.max(1)) * 100.0;
+    report.add(Figure::new("P10", "processor time while idle", percent, "% of a core", Some(IDLE)));
+    Ok(())
+}
