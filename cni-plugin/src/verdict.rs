@@ -96,12 +96,9 @@ pub fn add(call: Call<'_>, trouble: &Trouble) -> Failure {
     }
     match trouble {
         Trouble::Refused { code: status, message } => match status {
-            Code::ResourceExhausted => call.failure(
-                code::TRY_AGAIN,
-                "the agent is full",
-                trouble,
-                "it will be asked again by the kubelet",
-            ),
+            Code::ResourceExhausted => {
+                call.failure(code::TRY_AGAIN, "the pod must wait", trouble, "the kubelet tries again")
+            }
             Code::InvalidArgument => {
                 call.failure(code::INVALID_CONFIG, "the agent cannot use the request", trouble, SEE_VERSIONS)
             }

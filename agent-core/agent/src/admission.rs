@@ -9,7 +9,7 @@ use aether_domain::pods::{
     AddError, Added, Caller, Check, Del, Deleted, Gc, Known, PodService, Presence, ServiceError,
 };
 use aether_domain::record::Record;
-use aether_module_host::verdict::Decision;
+use aether_module_host::verdict::{Decision, Retry};
 use aether_module_host::{Host, pod};
 use tokio::sync::Semaphore;
 
@@ -41,7 +41,7 @@ impl<S> Admission<S> {
             Err(error) => {
                 tracing::error!(key = %record.key, %error, "the question to the policies broke off");
                 let message = "the question to it broke off; the agent's log says why".to_owned();
-                Err(AddError::Denied { module: "of this agent".to_owned(), pod: shown(&record), message })
+                Err(AddError::Postponed { module: "of this agent".to_owned(), pod: shown(&record), message })
             }
         }
     }
@@ -67,7 +67,11 @@ fn apply(mut record: Record, decision: Decision) -> Result<Record, AddError> {
         Decision::Deny { module, denial } => {
             let pod = shown(&record);
             tracing::info!(key = %record.key, %module, pod, code = denial.code, denial.message, "a policy denies the pod");
-            Err(AddError::Denied { module: module.to_string(), pod, message: denial.message })
+            let (module, message) = (module.to_string(), denial.message);
+            Err(match denial.retry {
+                Retry::No => AddError::Denied { module, pod, message },
+                Retry::Later => AddError::Postponed { module, pod, message },
+            })
         }
     }
 }
@@ -105,7 +109,7 @@ impl<S: PodService> PodService for Admission<S> {
 
 #[cfg(test)]
 mod tests {
-    use aether_module_host::verdict::{Change, Denial, Retry};
+    use aether_module_host::verdict::{Change, Denial};
 
     use super::*;
 
@@ -134,8 +138,13 @@ mod tests {
         let change = Change { kind: "label".into(), key: "team".into(), value: "a".into() };
         let admitted = apply(record("yes"), Decision::Admit { changes: vec![change] }).unwrap();
         assert_eq!(admitted.policy_labels.get("team").map(String::as_str), Some("a"));
-        let denial = Denial { code: "no-team".into(), message: "say which team".into(), retry: Retry::No };
-        let denied = apply(record("yes"), Decision::Deny { module: module(), denial }).unwrap_err();
-        assert_eq!(denied.to_string(), "the policy team denies pod prod/web: say which team");
+        for (retry, words) in [
+            (Retry::No, "the policy team denies pod prod/web: say which team"),
+            (Retry::Later, "the policy team does not let pod prod/web start yet: say which team"),
+        ] {
+            let denial = Denial { code: "no-team".into(), message: "say which team".into(), retry };
+            let denied = apply(record("yes"), Decision::Deny { module: module(), denial }).unwrap_err();
+            assert_eq!(denied.to_string(), words);
+        }
     }
 }

@@ -40,6 +40,8 @@ pub(crate) fn of_add(error: &AddError) -> Status {
         }
         AddError::Refused(_) => Code::FailedPrecondition,
         AddError::Denied { .. } => Code::PermissionDenied,
+        // The plugin does not ask again itself, and answers with CNI's "try again later".
+        AddError::Postponed { .. } => Code::ResourceExhausted,
         AddError::CallerGone { .. } => Code::Cancelled,
         AddError::Storage { .. } => Code::Internal,
     };
@@ -68,4 +70,23 @@ fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the plugin makes of each code stands in its own tests: 101, and 11 for "try again later".
+    #[test]
+    fn m07_a_denial_and_one_for_now_have_codes_of_their_own_and_keep_the_reason() {
+        let said = || ("team".to_owned(), "prod/web".to_owned(), "say which team".to_owned());
+        let (module, pod, message) = said();
+        let denied = of_add(&AddError::Denied { module, pod, message });
+        let (module, pod, message) = said();
+        let postponed = of_add(&AddError::Postponed { module, pod, message });
+        assert_eq!((denied.code(), postponed.code()), (Code::PermissionDenied, Code::ResourceExhausted));
+        for status in [denied, postponed] {
+            assert!(status.message().contains("pod prod/web") && status.message().contains("say which team"));
+        }
+    }
 }

@@ -80,6 +80,14 @@ impl Failure {
         }
     }
 
+    /// Whether the call broke off, rather than come back with an answer or not begin.
+    pub(crate) fn is_crash(&self) -> bool {
+        match self {
+            Self::Trap { .. } | Self::Deadline { .. } | Self::Memory { .. } => true,
+            Self::Config { .. } | Self::Transient { .. } | Self::Budget | Self::Struck { .. } => false,
+        }
+    }
+
     /// All names.
     pub const KINDS: [&'static str; 7] =
         ["trap", "deadline", "memory", "config", "transient", "budget", "struck"];

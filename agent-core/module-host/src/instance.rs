@@ -134,8 +134,9 @@ impl Instance {
         let limit = self.store.data().limits.call;
         self.call("evaluate", limit, "call-ms", budget, |guest, store| match guest {
             Guest::Policy(guest) => guest.call_evaluate(store, pod),
-            Guest::Behaviour(_) => Ok(pods::Verdict::Abstain),
-        })
+            Guest::Behaviour(_) => Ok(Ok(pods::Verdict::Abstain)),
+        })?
+        .map_err(|fault| said("evaluate", fault))
     }
 
     /// The largest linear memory so far, in bytes.

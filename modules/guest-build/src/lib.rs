@@ -3,6 +3,7 @@
 //! It works with a toolchain that has `wasm32-unknown-unknown` (`rustup target add`) and with one that has only the
 //! standard library's sources (Debian's `rustc-web`, `cargo-web` and `rust-web-src`).
 
+mod standard;
 mod toolchain;
 
 use std::path::{Path, PathBuf};
@@ -38,6 +39,15 @@ pub enum BuildError {
         #[source]
         source: std::io::Error,
     },
+    /// A file or directory cannot be written.
+    #[error("cannot write {path}")]
+    Write {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// The module is no guest of the contract.
     #[error("no component can be made of {what}: {why}")]
     Component {
@@ -48,14 +58,26 @@ pub enum BuildError {
     },
 }
 
-/// Builds packages of the workspace at `workspace` and gives back each one's component, in order. Builds in
-/// `target`, which must not be the directory of a cargo that waits for this.
+/// The components of packages of our own workspace at `workspace`, in order: prebuilt ones where [`PREBUILT`] names a
+/// directory, else built in `target`, which must not be the directory of a cargo that waits for this.
 pub fn components(workspace: &Path, target: &Path, packages: &[&str]) -> Result<Vec<Vec<u8>>, BuildError> {
-    if let Some(directory) = std::env::var_os(PREBUILT) {
-        return packages.iter().map(|package| read(&prebuilt(Path::new(&directory), package))).collect();
+    match std::env::var_os(PREBUILT) {
+        Some(directory) => {
+            packages.iter().map(|package| read(&prebuilt(Path::new(&directory), package))).collect()
+        }
+        None => build(workspace, target, target, packages),
     }
-    let toolchain = Toolchain::find()?;
-    let mut cargo = toolchain.cargo();
+}
+
+/// Builds packages of any workspace in `target` and gives back each one's component, in order. `shared` is where a
+/// standard library that has to be built is looked for, and kept for others.
+pub fn build(
+    workspace: &Path,
+    target: &Path,
+    shared: &Path,
+    packages: &[&str],
+) -> Result<Vec<Vec<u8>>, BuildError> {
+    let mut cargo = Toolchain::find()?.cargo(shared)?;
     cargo.current_dir(workspace).env("CARGO_TARGET_DIR", target).args(["build", "--profile", PROFILE]);
     for package in packages {
         cargo.args(["--package", package]);

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::{BuildError, standard};
+
 /// The guests' target. Not `wasm32-wasip2`: its standard library imports WASI, which no agent offers.
 pub const TARGET: &str = "wasm32-unknown-unknown";
 
@@ -61,8 +63,20 @@ impl Toolchain {
         }
     }
 
-    /// A cargo for guests, to which a command with its own options is added first: `build`, say.
-    pub(crate) fn cargo(&self) -> Command {
+    /// A cargo for guests, to which a command with its own options is added first: `build`, say. A standard library that
+    /// has to be built is built once, and kept in `shared`.
+    pub(crate) fn cargo(&self, shared: &Path) -> Result<Command, BuildError> {
+        let mut cargo = self.bare();
+        if let Std::FromSource(_) = &self.std {
+            let version = output(&self.rustc, &["--version"]).ok_or(ToolchainError)?;
+            let sysroot = standard::sysroot(shared, &version, self.bare())?;
+            // Only the guests' own code is built with these flags, since a target is named.
+            cargo.env("CARGO_ENCODED_RUSTFLAGS", format!("--sysroot={}", sysroot.display()));
+        }
+        Ok(cargo)
+    }
+
+    fn bare(&self) -> Command {
         let mut cargo = Command::new(&self.cargo);
         // What the outer cargo set is about the host's build.
         for (key, _) in std::env::vars_os() {
@@ -72,10 +86,7 @@ impl Toolchain {
         }
         cargo.env("RUSTC", &self.rustc).env("CARGO_BUILD_TARGET", TARGET);
         if let Std::FromSource(linker) = &self.std {
-            cargo
-                .env("RUSTC_BOOTSTRAP", "1")
-                .env("CARGO_UNSTABLE_BUILD_STD", "std,panic_abort")
-                .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker);
+            cargo.env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker);
         }
         cargo
     }

@@ -2,32 +2,17 @@
 
 use serde::de::DeserializeOwned;
 
-#[doc(hidden)]
-pub mod bindings {
-    #![allow(
-        missing_docs,
-        unreachable_pub,
-        unsafe_code,
-        clippy::all,
-        clippy::pedantic,
-        clippy::restriction,
-        reason = "generated"
-    )]
-    wit_bindgen::generate!({
-        path: [
-            "../../wit/base",
-            "../../wit/conflist",
-            "../../wit/node",
-            "../../wit/upstreams",
-            "../../wit/behaviour",
-        ],
-        world: "aether:behaviour/behaviour",
-        generate_all,
-        additional_derives: [PartialEq],
-        pub_export_macro: true,
-        export_macro_name: "__export_behaviour",
-        default_bindings_module: "aether_module::behaviour::bindings",
-    });
+crate::bindings::bindings! {
+    world: "aether:behaviour/behaviour",
+    packages: [
+        "../../wit/base",
+        "../../wit/conflist",
+        "../../wit/node",
+        "../../wit/upstreams",
+        "../../wit/behaviour"
+    ],
+    here: "aether_module::behaviour::bindings",
+    export: "__export_behaviour"
 }
 
 pub use bindings::aether::base::types::{Fault, Refusal, Tri};
@@ -71,7 +56,7 @@ pub fn refused(refusal: &Refusal) -> String {
         Refusal::NotGranted(what) => format!("not granted: {what}"),
         Refusal::Standby => "the agent does not own the node".to_owned(),
         Refusal::OverQuota => "too many actions in one call".to_owned(),
-        Refusal::Invalid(why) => why.clone(),
+        Refusal::Invalid(why) | Refusal::Unavailable(why) => why.clone(),
     }
 }
 
@@ -99,8 +84,7 @@ macro_rules! export_behaviour {
 
             impl $crate::behaviour::bindings::exports::aether::behaviour::lifecycle::Guest for Glue {
                 fn init(_: Context, settings: String, saved: Option<Vec<u8>>) -> Result<(), Fault> {
-                    $crate::glue::hook();
-                    let settings = $crate::glue::parse(&settings).map_err(Fault::Config)?;
+                    let settings = $crate::glue::begin(&settings).map_err(Fault::Config)?;
                     let this = <$behaviour>::new(settings, saved)?;
                     SELF.set(Some(this));
                     Ok(())

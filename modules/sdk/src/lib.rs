@@ -5,7 +5,7 @@
 //! end ([`export_pod_policy!`], [`export_behaviour!`]) makes a component of them on `wasm32-unknown-unknown`.
 //!
 //! ```
-//! use aether_module::policy::{Denial, Pod, Verdict};
+//! use aether_module::policy::{Denial, Fault, Pod, Verdict};
 //! use aether_module::PodPolicy;
 //!
 //! #[derive(serde::Deserialize)]
@@ -23,15 +23,15 @@
 //!         Ok(Self(settings))
 //!     }
 //!
-//!     fn evaluate(&self, pod: &Pod) -> Verdict {
+//!     fn evaluate(&self, pod: &Pod) -> Result<Verdict, Fault> {
 //!         if aether_module::policy::annotation(pod, &self.0.annotation).is_some() {
-//!             return Verdict::Admit;
+//!             return Ok(Verdict::Admit);
 //!         }
-//!         Verdict::Deny(Denial {
+//!         Ok(Verdict::Deny(Denial {
 //!             code: "annotation-missing".into(),
 //!             message: format!("the annotation {} is missing", self.0.annotation),
 //!             retry: false,
-//!         })
+//!         }))
 //!     }
 //! }
 //!
@@ -39,6 +39,7 @@
 //! ```
 
 pub mod behaviour;
+mod bindings;
 pub mod log;
 pub mod policy;
 mod settings;
@@ -49,10 +50,10 @@ pub use policy::PodPolicy;
 #[doc(hidden)]
 pub mod glue {
     //! What the macros expand to; no interface.
-    pub use crate::settings::parse;
-
-    /// Sends a panic's message and place to the host's log: the host itself sees only a trap.
-    pub fn hook() {
+    /// What each `init` begins with. A panic's message and place go to the host's log from here on: the host itself sees
+    /// only a trap.
+    pub fn begin<T: serde::de::DeserializeOwned>(settings: &str) -> Result<T, String> {
         std::panic::set_hook(Box::new(|info| crate::log::error(&info.to_string(), &[])));
+        crate::settings::parse(settings)
     }
 }

@@ -2,28 +2,14 @@
 
 use serde::de::DeserializeOwned;
 
-#[doc(hidden)]
-pub mod bindings {
-    #![allow(
-        missing_docs,
-        unreachable_pub,
-        unsafe_code,
-        clippy::all,
-        clippy::pedantic,
-        clippy::restriction,
-        reason = "generated"
-    )]
-    wit_bindgen::generate!({
-        path: ["../../wit/base", "../../wit/policy"],
-        world: "aether:policy/pod-policy",
-        generate_all,
-        additional_derives: [PartialEq],
-        pub_export_macro: true,
-        export_macro_name: "__export_pod_policy",
-        default_bindings_module: "aether_module::policy::bindings",
-    });
+crate::bindings::bindings! {
+    world: "aether:policy/pod-policy",
+    packages: ["../../wit/base", "../../wit/policy"],
+    here: "aether_module::policy::bindings",
+    export: "__export_pod_policy"
 }
 
+pub use bindings::aether::base::types::Fault;
 pub use bindings::exports::aether::policy::pods::{Change, Denial, HostPort, Pod, Verdict};
 
 /// A policy that is asked about each pod at CNI ADD. Nothing is kept from one pod to the next.
@@ -34,8 +20,9 @@ pub trait PodPolicy: Sized + 'static {
     /// Takes the settings; the error is shown to the operator, and the module is not loaded.
     fn new(settings: Self::Settings) -> Result<Self, String>;
 
-    /// Says what is to be done about a pod.
-    fn evaluate(&self, pod: &Pod) -> Verdict;
+    /// Says what is to be done about a pod. A fault says that it cannot tell: `on-failure` of `module.toml` answers in
+    /// its place.
+    fn evaluate(&self, pod: &Pod) -> Result<Verdict, Fault>;
 }
 
 /// The value of a pod's annotation.
@@ -70,7 +57,8 @@ macro_rules! export_pod_policy {
         mod __aether_pod_policy {
             use super::*;
             use $crate::PodPolicy as _;
-            use $crate::policy::bindings::aether::base::types::{Context, Fault};
+            use $crate::policy::bindings::aether::base::types::Context;
+            use $crate::policy::{Fault, Pod, Verdict};
 
             thread_local!(static POLICY: ::std::cell::OnceCell<$policy> = const { ::std::cell::OnceCell::new() });
 
@@ -78,15 +66,14 @@ macro_rules! export_pod_policy {
 
             impl $crate::policy::bindings::exports::aether::policy::pods::Guest for Glue {
                 fn init(_: Context, settings: String) -> Result<(), Fault> {
-                    $crate::glue::hook();
-                    let policy = $crate::glue::parse(&settings).and_then(<$policy>::new).map_err(Fault::Config)?;
+                    let policy = $crate::glue::begin(&settings).and_then(<$policy>::new).map_err(Fault::Config)?;
                     POLICY.with(|cell| cell.set(policy).map_err(|_| Fault::Config("init was called twice".into())))
                 }
 
-                fn evaluate(pod: $crate::policy::Pod) -> $crate::policy::Verdict {
+                fn evaluate(pod: Pod) -> Result<Verdict, Fault> {
                     POLICY.with(|cell| match cell.get() {
                         Some(policy) => policy.evaluate(&pod),
-                        None => $crate::policy::Verdict::Abstain,
+                        None => Err(Fault::Config("init was not called".into())),
                     })
                 }
             }

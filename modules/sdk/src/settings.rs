@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 
 /// Reads settings; the error says where and what.
-pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let text = if text.trim().is_empty() { "{}" } else { text };
     serde_json::from_str(text).map_err(|error| error.to_string())
 }

@@ -86,6 +86,9 @@ async fn m07_k09_denied_ignored_and_changed_pods_are_what_the_policy_says() {
     assert_eq!(denied.code(), Code::PermissionDenied, "{denied}");
     assert!(denied.message().contains("the policy team denies pod prod/long-ish: no"), "{denied}");
     assert_eq!(calls.check("large-id").await.unwrap(), Known::Missing, "nothing of it is recorded");
+    let later = calls.add_pod("later-id", "prod", "later").await.unwrap_err();
+    assert_eq!(later.code(), Code::ResourceExhausted, "which the plugin makes code 11 of: {later}");
+    assert!(later.message().contains("does not let pod prod/later start yet: no"), "{later}");
     calls.add_pod("left", "prod", "ignore").await.unwrap();
     assert_eq!(calls.check("left").await.unwrap(), Known::Unmanaged);
     calls.add_pod("labelled", "prod", "label").await.unwrap();
@@ -94,11 +97,11 @@ async fn m07_k09_denied_ignored_and_changed_pods_are_what_the_policy_says() {
     assert_eq!(record["policyLabels"]["k"], "v", "{text}");
     let refused = calls.add_pod("b", "prod", "bypass").await.unwrap_err();
     assert!(refused.message().contains("grant.change"), "{refused}");
-    let team = asked.module("team", "asked", |module| verdicts(module, "module", "deny") == 2).await;
+    let team = asked.module("team", "asked", |module| verdicts(module, "module", "deny") == 3).await;
     assert_eq!(verdicts(&team, "module", "ignore"), 1, "{team:?}");
     assert_eq!(verdicts(&team, "module", "admit-with"), 1, "{team:?}");
     let text = scrape(&agent.admin_socket());
-    let series = "aether_module_verdicts_total{module=\"team\",by=\"module\",verdict=\"deny\"} 2";
+    let series = "aether_module_verdicts_total{module=\"team\",by=\"module\",verdict=\"deny\"} 3";
     assert!(text.contains(series), "{text}");
 }
 
@@ -113,16 +116,16 @@ async fn m07_namespaces_of_the_system_and_of_the_release_are_exempt_before_any_m
     for namespace in ["kube-system", "aether"] {
         calls.add_pod(namespace, namespace, "panic").await.unwrap();
     }
-    assert_eq!(calls.add_pod("x", "prod", "web").await.unwrap_err().code(), Code::PermissionDenied);
+    assert_eq!(calls.add_pod("x", "prod", "web").await.unwrap_err().code(), Code::ResourceExhausted);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m05_a_policy_that_cannot_answer_denies_unless_its_manifest_says_otherwise() {
     let node = Node::new();
     let (_agent, mut calls, mut asked) = with_policy(&node, POLICY, HOSTILE).await;
-    for pod in ["panic", "memory", "loop", "deep"] {
+    for pod in ["panic", "memory", "loop", "deep", "fault"] {
         let denied = calls.add_pod(pod, "prod", pod).await.unwrap_err();
-        assert_eq!(denied.code(), Code::PermissionDenied, "{pod}: {denied}");
+        assert_eq!(denied.code(), Code::ResourceExhausted, "{pod}: it may answer later: {denied}");
         assert!(denied.message().contains("could not answer"), "{pod}: {denied}");
         // Nobody else is affected.
         calls.add_pod(&format!("good-{pod}"), "prod", "web").await.unwrap();
@@ -143,7 +146,7 @@ async fn m04_m05_a_file_that_is_no_module_denies_says_so_and_allow_lets_pods_pas
     let agent = node.serving("a");
     let (mut calls, mut asked) = (plugin(&node).await, admin(&agent).await);
     let denied = calls.add("one").await.unwrap_err();
-    assert!(denied.code() == Code::PermissionDenied && denied.message().contains("team"), "{denied}");
+    assert!(denied.code() == Code::ResourceExhausted && denied.message().contains("team"), "{denied}");
     let team = asked.module("team", "rejected", |module| module.state == "rejected").await;
     assert!(team.problem.contains("WebAssembly"), "{team:?}");
     for module in ["conflist-reassert", "taint-gate", "upstream-flush"] {

@@ -148,6 +148,16 @@ pub enum AddError {
         /// The bound.
         max: usize,
     },
+    /// A policy says no, for now: the runtime is to try again later (M07).
+    #[error("the policy {module} does not let pod {pod} start yet: {message}")]
+    Postponed {
+        /// The policy.
+        module: String,
+        /// The pod, with its namespace.
+        pod: String,
+        /// For the pod's owner.
+        message: String,
+    },
     /// A policy says no (M07).
     #[error("the policy {module} denies pod {pod}: {message}")]
     Denied {

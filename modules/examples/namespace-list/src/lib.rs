@@ -1,7 +1,7 @@
 //! Only pods of certain namespaces are managed; others are left alone, or refused.
 
 use aether_module::PodPolicy;
-use aether_module::policy::{Change, Denial, Pod, Verdict};
+use aether_module::policy::{Change, Denial, Fault, Pod, Verdict};
 use serde::Deserialize;
 
 /// What the policy is told.
@@ -38,12 +38,12 @@ impl PodPolicy for NamespaceList {
         Ok(Self(settings))
     }
 
-    fn evaluate(&self, pod: &Pod) -> Verdict {
+    fn evaluate(&self, pod: &Pod) -> Result<Verdict, Fault> {
         let matches = |listed: &&String| match listed.strip_suffix('*') {
             Some(start) => pod.namespace.starts_with(start),
             None => **listed == pod.namespace,
         };
-        match (self.0.namespaces.iter().find(matches), self.0.others) {
+        Ok(match (self.0.namespaces.iter().find(matches), self.0.others) {
             (Some(listed), _) => Verdict::AdmitWith(vec![Change {
                 kind: "label".to_owned(),
                 key: "admitted-by".to_owned(),
@@ -57,7 +57,7 @@ impl PodPolicy for NamespaceList {
                 message: format!("namespace {} is not on the list", pod.namespace),
                 retry: false,
             }),
-        }
+        })
     }
 }
 
@@ -74,9 +74,9 @@ mod tests {
             NamespaceList::new(Settings { namespaces: vec!["shop".into(), "team-*".into()], others }).unwrap()
         };
         for (namespace, listed) in [("shop", true), ("shop2", false), ("team-a", true), ("team", false)] {
-            let ignored = policy(Others::Ignore).evaluate(&pod(namespace, "web"));
+            let ignored = policy(Others::Ignore).evaluate(&pod(namespace, "web")).unwrap();
             assert_eq!(matches!(ignored, Verdict::AdmitWith(_)), listed, "{namespace}");
-            let denied = policy(Others::Deny).evaluate(&pod(namespace, "web"));
+            let denied = policy(Others::Deny).evaluate(&pod(namespace, "web")).unwrap();
             assert_eq!(matches!(denied, Verdict::Deny(_)), !listed, "{namespace}");
         }
     }

@@ -1,7 +1,7 @@
 //! No pod takes a port of the node, but for a range, and but for certain namespaces.
 
 use aether_module::PodPolicy;
-use aether_module::policy::{Denial, Pod, Verdict};
+use aether_module::policy::{Denial, Fault, Pod, Verdict};
 use serde::Deserialize;
 
 /// What the policy is told.
@@ -36,23 +36,23 @@ impl PodPolicy for RefuseHostPorts {
         Ok(Self(settings))
     }
 
-    fn evaluate(&self, pod: &Pod) -> Verdict {
+    fn evaluate(&self, pod: &Pod) -> Result<Verdict, Fault> {
         if pod.host_ports.is_empty() {
-            return Verdict::Abstain;
+            return Ok(Verdict::Abstain);
         }
         if self.0.namespaces.contains(&pod.namespace) {
-            return Verdict::Admit;
+            return Ok(Verdict::Admit);
         }
         let allowed =
             |port: u16| self.0.allowed.iter().any(|range| (range.first..=range.last).contains(&port));
-        match pod.host_ports.iter().find(|host| !allowed(host.host_port)) {
+        Ok(match pod.host_ports.iter().find(|host| !allowed(host.host_port)) {
             None => Verdict::Admit,
             Some(host) => Verdict::Deny(Denial {
                 code: "host-port".to_owned(),
                 message: format!("host port {}/{} is not allowed here", host.host_port, host.protocol),
                 retry: false,
             }),
-        }
+        })
     }
 }
 
@@ -76,7 +76,7 @@ mod tests {
             host_ip: String::new(),
         };
         pod.host_ports = ports.iter().map(host).collect();
-        RefuseHostPorts::new(settings).unwrap().evaluate(&pod)
+        RefuseHostPorts::new(settings).unwrap().evaluate(&pod).unwrap()
     }
 
     #[test]

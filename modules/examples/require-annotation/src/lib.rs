@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use aether_module::PodPolicy;
-use aether_module::policy::{Denial, Pod, Verdict, annotation};
+use aether_module::policy::{Denial, Fault, Pod, Verdict, annotation};
 use serde::Deserialize;
 
 /// What the policy is told.
@@ -33,9 +33,9 @@ impl PodPolicy for RequireAnnotation {
         Ok(Self(settings))
     }
 
-    fn evaluate(&self, pod: &Pod) -> Verdict {
+    fn evaluate(&self, pod: &Pod) -> Result<Verdict, Fault> {
         if self.0.except_namespaces.contains(&pod.namespace) {
-            return Verdict::Abstain;
+            return Ok(Verdict::Abstain);
         }
         for (key, wanted) in &self.0.annotations {
             let message = match annotation(pod, key) {
@@ -45,9 +45,9 @@ impl PodPolicy for RequireAnnotation {
                 }
                 Some(_) => continue,
             };
-            return Verdict::Deny(Denial { code: "annotation".to_owned(), message, retry: false });
+            return Ok(Verdict::Deny(Denial { code: "annotation".to_owned(), message, retry: false }));
         }
-        Verdict::Admit
+        Ok(Verdict::Admit)
     }
 }
 
@@ -69,7 +69,7 @@ mod tests {
     fn verdict(wanted: &str, namespace: &str, value: Option<&str>) -> Verdict {
         let mut pod = pod(namespace, "web");
         pod.annotations = value.map(|value| ("team".to_owned(), value.to_owned())).into_iter().collect();
-        policy(wanted).evaluate(&pod)
+        policy(wanted).evaluate(&pod).unwrap()
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use aether_module::PodPolicy;
-use aether_module::policy::{Change, Denial, Pod, Verdict};
+use aether_module::policy::{Change, Denial, Fault, Pod, Verdict};
 use serde::Deserialize;
 
 /// What it is told.
@@ -30,10 +30,12 @@ impl PodPolicy for Hostile {
         Ok(Self(settings))
     }
 
-    fn evaluate(&self, pod: &Pod) -> Verdict {
+    fn evaluate(&self, pod: &Pod) -> Result<Verdict, Fault> {
         misbehave(&pod.name);
-        match pod.name.as_str() {
+        Ok(match pod.name.as_str() {
+            "fault" => return Err(Fault::Transient("it cannot tell".to_owned())),
             "large" => deny(&"x".repeat(8 << 20)),
+            "later" => Verdict::Deny(Denial { retry: true, ..denial("quota") }),
             "long-ish" => deny(&"y".repeat(100_000)),
             "ignore" => Verdict::Ignore("left alone".to_owned()),
             "abstain" => Verdict::Abstain,
@@ -47,12 +49,16 @@ impl PodPolicy for Hostile {
             }
             _ if self.0.deny.is_empty() => Verdict::Admit,
             _ => deny(&self.0.deny),
-        }
+        })
     }
 }
 
 fn deny(code: &str) -> Verdict {
-    Verdict::Deny(Denial { code: code.to_owned(), message: "no".to_owned(), retry: false })
+    Verdict::Deny(denial(code))
+}
+
+fn denial(code: &str) -> Denial {
+    Denial { code: code.to_owned(), message: "no".to_owned(), retry: false }
 }
 
 fn change(kind: &str) -> Verdict {
