@@ -168,6 +168,9 @@ fn prepare(source: &List) -> Result<(OsString, &Entry), DeriveError> {
     if DELEGATING.contains(&plugin_type.as_str()) {
         return Err(DeriveError::Delegating { file: file(), plugin: plugin_type });
     }
+    if plugin.is_ours() {
+        return Err(EditError::OnlyOurs { file: file() }.into());
+    }
     if source.is_loopback_only() {
         return Err(EditError::LoopbackOnly { file: file() }.into());
     }

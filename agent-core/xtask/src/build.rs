@@ -140,7 +140,8 @@ fn put(from: &Path, directory: &Path, name: &str) -> Result<()> {
     std::fs::rename(&temp, &to).with_context(|| format!("rename to {}", to.display()))
 }
 
-fn host_triple() -> Result<String> {
+/// The triple that the running compiler builds for.
+pub(crate) fn host_triple() -> Result<String> {
     let version = run::output(std::process::Command::new("rustc").arg("-vV"))?;
     let line = version.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(line.context("`rustc -vV` names no host")?.to_owned())

@@ -4,6 +4,7 @@
 mod bench;
 mod build;
 mod deny;
+mod fuzz;
 mod model;
 mod node;
 mod prerequisites;
@@ -54,6 +55,8 @@ enum Command {
     Model(model::Args),
     /// Play the takeover of a node by many seeds: kills, stops and disturbs at every step, and judges.
     Sim(sim::Args),
+    /// Fuzz what reads input from outside: list editor, plugin, our files, the hand-over. Looks for new paths in the code.
+    Fuzz(fuzz::Args),
     /// Build the pinned Go tools that the tests use into target/tools.
     Tools(tools::Args),
 }
@@ -72,6 +75,7 @@ fn main() -> std::process::ExitCode {
         Command::Build => prerequisites::ensure().and_then(|()| build::binaries(build::Build::Quick)),
         Command::Model(args) => model::run(&args),
         Command::Sim(args) => sim::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::Tools(args) => prerequisites::ensure().and_then(|()| tools::run(&args)),
     };
     match result {

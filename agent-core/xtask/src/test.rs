@@ -25,7 +25,7 @@ enum Tier {
     Unit,
     /// Modules under real limits, the hostile ones included.
     Modules,
-    /// The list editor against the real libcni.
+    /// The list editor against the real libcni, and what fuzzing once found.
     Libcni,
     /// A node with a real containerd, in both versions.
     Cni,
@@ -35,10 +35,11 @@ enum Tier {
 
 /// Packages that are not of the unit tier. Those of the modules compile components, so they are built apart: the agent's own
 /// tests stay without a compiler in it.
-const PEERS: [(&str, Tier); 6] = [
+const PEERS: [(&str, Tier); 7] = [
     ("aether-modc", Tier::Modules),
     ("aether-test-guests", Tier::Modules),
     ("aether-test-libcni", Tier::Libcni),
+    ("aether-fuzz", Tier::Libcni),
     ("aether-harness", Tier::Cni),
     ("aether-test-cni", Tier::Cni),
     ("aether-test-node", Tier::Node),

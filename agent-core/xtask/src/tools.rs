@@ -76,16 +76,22 @@ pub(crate) fn build_all() -> Result<()> {
 
 /// Builds what these need and is missing or stale.
 pub(crate) fn build_for(needed: For) -> Result<()> {
+    recipes()?.iter().filter(|recipe| recipe.needed == needed).try_for_each(one)
+}
+
+/// Builds what is missing or stale of these.
+pub(crate) fn build(names: &[&str]) -> Result<()> {
+    recipes()?.iter().filter(|recipe| names.contains(&recipe.name.as_str())).try_for_each(one)
+}
+
+fn recipes() -> Result<Vec<Recipe>> {
     let file = run::root().join("tests/tools/tools.toml");
     let text = std::fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))?;
     let recipes: Recipes = toml::from_str(&text).with_context(|| format!("parse {}", file.display()))?;
-    for recipe in recipes.tool.iter().filter(|recipe| recipe.needed == needed) {
-        build(recipe)?;
-    }
-    Ok(())
+    Ok(recipes.tool)
 }
 
-fn build(recipe: &Recipe) -> Result<()> {
+fn one(recipe: &Recipe) -> Result<()> {
     let module = run::root().join("tests/tools").join(&recipe.module);
     let out = run::target("tools").join(&recipe.name);
     let stamp_file = run::target("tools").join(format!(".stamp-{}", recipe.module.replace('/', "-")));

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use aether_conflist::libcni::Version;
 use anyhow::{Context as _, bail, ensure};
@@ -128,6 +128,63 @@ impl Judge {
         let verdicts = verdicts?;
         ensure!(verdicts.len() == cases.len(), "{} answers to {} questions", verdicts.len(), cases.len());
         Ok(verdicts)
+    }
+}
+
+/// A judge that runs and answers one question after the other.
+#[derive(Debug)]
+pub struct Conversation {
+    version: Version,
+    child: Child,
+    /// `None` once the end was said.
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Judge {
+    /// Starts it for a conversation: a verdict then costs no process.
+    pub fn converse(&self) -> anyhow::Result<Conversation> {
+        let mut command = Command::new(&self.program);
+        // Each question becomes a directory, which no disk needs to see.
+        let memory = Path::new("/dev/shm");
+        if memory.is_dir() {
+            command.env("TMPDIR", memory);
+        }
+        let mut child = command
+            .arg("-")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("start {}", self.program.display()))?;
+        let stdin = child.stdin.take();
+        let stdout = BufReader::new(child.stdout.take().context("the judge's standard output")?);
+        Ok(Conversation { version: self.version, child, stdin, stdout })
+    }
+}
+
+impl Conversation {
+    /// Which version it is.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// What it makes of a case.
+    pub fn ask(&mut self, case: &Case) -> anyhow::Result<Verdict> {
+        let mut line = serde_json::to_vec(&question(case))?;
+        line.push(b'\n');
+        self.stdin.as_mut().context("the conversation is over")?.write_all(&line).context("ask the judge")?;
+        let mut answer = String::new();
+        let read = self.stdout.read_line(&mut answer).context("hear the judge")?;
+        ensure!(read > 0, "the judge ended before it had answered");
+        verdict(&answer)
+    }
+}
+
+impl Drop for Conversation {
+    /// With its standard input closed the judge removes its directory and ends.
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        let _ = self.child.wait();
     }
 }
 

@@ -116,3 +116,20 @@ fn i06_i13_what_cannot_be_derived_says_why() {
     let text = derive(&early, None, &own()).expect_err("no name").to_string();
     assert!(text.contains("00-aether-00-a.conf.conflist does not sort before it"), "{text}");
 }
+
+/// Found by `cargo xtask fuzz`: it counted as stripped, and was put right for ever.
+#[test]
+fn i06_i07_from_a_configuration_of_our_own_plugin_nothing_is_derived() {
+    let source = conf(OURS);
+    assert!(matches!(can_derive(&source), Err(DeriveError::Edit(EditError::OnlyOurs { .. }))));
+    assert!(matches!(derive(&source, None, &own()), Err(DeriveError::Edit(EditError::OnlyOurs { .. }))));
+    let state = crate::chain::state(&crate::chain::Snapshot {
+        marker: crate::chain::Marker::Absent,
+        want: crate::chain::Want::Entry(own()),
+        names: crate::chain::Names::Listed(vec!["10-b.conf".into()]),
+        content: load::Content::Bytes(OURS.into()),
+        drop_ins: DropIns::none(),
+        source: None,
+    });
+    assert!(matches!(state, aether_domain::chain::State::Invalid { .. }), "{state:?}");
+}

@@ -47,11 +47,7 @@ impl Machine {
                 Link::Greeted { attach: greeted } if greeted == attach => {
                     // The kernel may close the connection before it lets the lock go: at once, and then again and again.
                     standby.link = Link::Apart { again: self.now };
-                    standby.since = self.now;
-                    standby.told = Told::Incomplete;
-                    if standby.lock == LockTry::Resting {
-                        standby.lock = LockTry::Polling { next: self.now };
-                    }
+                    standby.parted(self.now);
                     self.note(Note::OwnerGone);
                 }
                 // Turned away, or called on somebody who is no owner yet: not again at once.
@@ -107,7 +103,10 @@ impl Machine {
         let old = match &mut self.phase {
             Phase::Standby(standby) => {
                 if !(OLDEST..=VERSION).contains(&greeting.version) {
-                    // It cannot be understood: as if it had not greeted (T06).
+                    // It cannot be understood: as if it had not greeted (T06), or had ended since.
+                    if standby.is_greeted(attach) {
+                        standby.parted(now);
+                    }
                     standby.link = Link::Apart { again: now.after(GREETING_WAIT) };
                     let theirs = (greeting.version, greeting.version);
                     self.put(Effect::Detach { attach });
@@ -245,6 +244,15 @@ pub(super) enum Said {
 }
 
 impl Standby {
+    /// No owner tells it any more when to try for the lock: it tries by itself.
+    fn parted(&mut self, now: Moment) {
+        self.since = now;
+        self.told = Told::Incomplete;
+        if self.lock == LockTry::Resting {
+            self.lock = LockTry::Polling { next: now };
+        }
+    }
+
     fn is_calling(&self, attach: Attach) -> bool {
         matches!(self.link, Link::Calling { attach: calling, .. } if calling == attach)
     }

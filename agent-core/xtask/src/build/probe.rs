@@ -32,7 +32,7 @@ pub(crate) fn plain() -> Result<PathBuf> {
                 .env_remove("RUSTFLAGS")
                 .env_remove("CARGO_ENCODED_RUSTFLAGS")
                 .args(["build", "--quiet", "--package", PACKAGE, "--profile", "tiny", "--target", &triple])
-                .args(["--config", "cni-plugin/static.toml"]),
+                .args(["--config", "agent-core/probes/plain.toml"]),
         )
     })?;
     Ok(target_dir()?.join(triple).join("tiny").join(PROGRAM))

@@ -28,7 +28,7 @@ impl Layer {
     }
 }
 
-const LAYERS: [(&str, Layer); 37] = [
+const LAYERS: [(&str, Layer); 38] = [
     ("aether-domain", Layer::Pure),
     ("aether-conflist", Layer::Pure),
     ("aether-durable", Layer::Foundation),
@@ -50,6 +50,7 @@ const LAYERS: [(&str, Layer); 37] = [
     ("aether-test-libcni", Layer::Tooling),
     ("aether-test-node", Layer::Tooling),
     ("aether-benches", Layer::Tooling),
+    ("aether-fuzz", Layer::Tooling),
     ("aether-sim", Layer::Tooling),
     ("aether-module", Layer::Pure),
     ("aether-conflist-reassert", Layer::Pure),

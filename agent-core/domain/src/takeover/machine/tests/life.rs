@@ -50,6 +50,20 @@ fn t03_t13_a_standby_tries_until_it_is_greeted_and_waits_in_flock_when_chosen() 
     assert!(matches!(rig.did()[..], [Effect::TryLock, Effect::Attach { .. }]));
 }
 
+/// Found by `cargo xtask fuzz`: it rested on the word of an owner that it had left.
+#[test]
+fn t03_t13_a_standby_whose_owner_turns_to_an_unknown_version_tries_for_the_lock_again() {
+    let mut rig = Rig::new(Proxies::None);
+    let attach = rig.standby();
+    rig.greet(attach, 1).did();
+    let message = ToStandby::Greeting(Greeting { version: 9, ..greeting() });
+    rig.hear(Event::FromOwner { attach, message, batch: Some(Batch(2)) });
+    let did = rig.did();
+    assert!(did.contains(&Effect::Detach { attach }), "{did:?}");
+    assert!(did.contains(&Effect::Close { batch: Batch(2) }), "{did:?}");
+    assert!(did.contains(&Effect::TryLock), "{did:?}");
+}
+
 #[test]
 fn t05_t13_an_heir_serves_on_the_duplicates_that_the_paths_still_name() {
     let mut rig = Rig::new(Proxies::Served);
