@@ -3,6 +3,7 @@
 mod modules;
 mod plugin;
 mod probes;
+mod roll;
 mod size;
 mod strip;
 
@@ -31,6 +32,8 @@ enum What {
     Probes(probes::Args),
     /// P10: what the agent weighs, and the compiler of modules beside it.
     Size(size::Args),
+    /// P5: calls under rolls, and the gap of the CNI socket.
+    Roll(roll::Args),
     /// P8: how long our entry is away when somebody strips it.
     Strip(strip::Args),
 }
@@ -42,6 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         What::Plugin(args) => plugin::run(args),
         What::Probes(args) => probes::run(args),
         What::Size(args) => size::run(args),
+        What::Roll(args) => roll::run(args),
         What::Strip(args) => strip::run(args),
     }
 }

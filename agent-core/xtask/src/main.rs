@@ -3,6 +3,7 @@
 
 mod bench;
 mod build;
+mod crash;
 mod deny;
 mod fuzz;
 mod model;
@@ -53,6 +54,8 @@ enum Command {
     Build,
     /// Check the model of the takeover protocol with Spin: the rules hold, each weaker reading and each fault is found.
     Model(model::Args),
+    /// Kill agents, installer and plugin at random moments on a node under load, and audit what is left.
+    Crash(crash::Args),
     /// Play the takeover of a node by many seeds: kills, stops and disturbs at every step, and judges.
     Sim(sim::Args),
     /// Fuzz what reads input from outside: list editor, plugin, our files, the hand-over. Looks for new paths in the code.
@@ -74,6 +77,7 @@ fn main() -> std::process::ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Build => prerequisites::ensure().and_then(|()| build::binaries(build::Build::Quick)),
         Command::Model(args) => model::run(&args),
+        Command::Crash(args) => crash::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Tools(args) => prerequisites::ensure().and_then(|()| tools::run(&args)),

@@ -29,7 +29,7 @@ pub use aether::{INSTALLER, PROGRAMS};
 pub use agents::{AGENT, AGENT_LIMIT, Agent, Start};
 pub use containerd::Containerd;
 pub use node::{Node, Options};
-pub use process::{Process, Signal};
+pub use process::{Process, Signal, was_killed};
 pub use residue::Residue;
 
 /// The PATH of the machine's own programs.

@@ -85,6 +85,13 @@ impl Inside {
         command.env_clear().env("PATH", &self.search_path).current_dir("/");
         command
     }
+
+    /// The same, killed by SIGKILL when it has run for `limit`.
+    pub(crate) fn command_killed_after(&self, limit: Duration, program: &str) -> Command {
+        let mut command = self.command("timeout");
+        command.arg("--signal=KILL").arg(format!("{:.6}", limit.as_secs_f64())).arg(program);
+        command
+    }
 }
 
 impl Node {
@@ -177,6 +184,11 @@ impl Node {
     /// A command that will run inside, with the node's PATH and nothing else in its environment.
     pub fn command(&self, program: &str) -> Command {
         self.inside().command(program)
+    }
+
+    /// The same, killed by SIGKILL when it has run for `limit`; [`was_killed`](crate::was_killed) tells.
+    pub fn command_killed_after(&self, limit: Duration, program: &str) -> Command {
+        self.inside().command_killed_after(limit, program)
     }
 
     /// What it takes to run commands inside, apart from the node.

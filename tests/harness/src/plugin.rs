@@ -3,6 +3,7 @@
 
 use std::io::Write as _;
 use std::process::{Output, Stdio};
+use std::time::Duration;
 
 use aether_domain::paths;
 use anyhow::{Context as _, bail};
@@ -32,6 +33,7 @@ pub struct Attachment {
 pub struct Plugin {
     node: crate::node::Inside,
     config: Value,
+    killed_after: Option<Duration>,
 }
 
 impl Plugin {
@@ -50,7 +52,8 @@ impl Plugin {
                         config.insert(key.to_owned(), value.clone());
                     }
                 }
-                return Ok(Self { node: node.inside(), config: Value::Object(config) });
+                let config = Value::Object(config);
+                return Ok(Self { node: node.inside(), config, killed_after: None });
             }
         }
         bail!("no list of the node has our entry; install first")
@@ -78,6 +81,12 @@ impl Plugin {
         Ok(())
     }
 
+    /// The same plugin, killed where it is when it has run for so long.
+    #[must_use]
+    pub fn killed_after(&self, limit: Duration) -> Self {
+        Self { killed_after: Some(limit), ..self.clone() }
+    }
+
     /// One call, to its end.
     pub fn call(&self, command: &str, to: &Attachment) -> anyhow::Result<Output> {
         let mut config = self.config.clone();
@@ -101,7 +110,11 @@ impl Plugin {
                 );
             }
         }
-        let mut exec = self.node.command(&format!("{}/{}", paths::CNI_BIN_DIR, paths::PLUGIN));
+        let program = format!("{}/{}", paths::CNI_BIN_DIR, paths::PLUGIN);
+        let mut exec = match self.killed_after {
+            None => self.node.command(&program),
+            Some(limit) => self.node.command_killed_after(limit, &program),
+        };
         let arguments = format!(
             "IgnoreUnknown=1;K8S_POD_NAMESPACE=load;K8S_POD_NAME={};K8S_POD_UID=uid-{};K8S_POD_INFRA_CONTAINER_ID={}",
             to.pod, to.pod, to.container

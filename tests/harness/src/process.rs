@@ -104,7 +104,7 @@ impl Process {
     pub fn is_running(&mut self) -> bool {
         match &mut self.outer {
             Some(outer) => matches!(outer.try_wait(), Ok(None)),
-            None => !self.has_ended(),
+            None => !self.has_ended_within(Duration::ZERO),
         }
     }
 
@@ -135,19 +135,21 @@ impl Process {
         })
     }
 
-    /// Waits until it is gone, however it ended.
+    /// Waits until it is gone, however it ended, and returns in that moment.
     pub fn gone(&mut self, limit: Duration) -> anyhow::Result<()> {
-        wait::until_blocking(&format!("the end of {}", self.name), limit, || {
+        ensure!(self.has_ended_within(limit), "the end of {} did not come within {limit:?}", self.name);
+        // Its waiter is on the way.
+        wait::until_blocking(&format!("the end of {}", self.name), LIMIT, || {
             ensure!(!self.is_running(), "it still runs");
             Ok(())
         })
     }
 
-    /// Whether the process itself has ended; its waiter may still be on the way.
-    pub fn has_ended(&self) -> bool {
+    /// Whether the process itself has ended, or does so within `limit`; its waiter may still be on the way.
+    fn has_ended_within(&self, limit: Duration) -> bool {
         let mut looked = [PollFd::from_borrowed_fd(self.pidfd.as_fd(), PollFlags::IN)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        matches!(rustix::event::poll(&mut looked, Some(&now)), Ok(1..))
+        let limit = Timespec::try_from(limit).ok();
+        matches!(rustix::event::poll(&mut looked, limit.as_ref()), Ok(1..))
     }
 
     /// Lets it live on after this process.
@@ -162,6 +164,12 @@ impl Drop for Process {
             self.kill();
         }
     }
+}
+
+/// Whether a command inside a node ended by SIGKILL, as such or as the code that stands for it.
+pub fn was_killed(status: ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt as _;
+    status.signal() == Some(Signal::KILL.as_raw()) || status.code() == Some(128 + Signal::KILL.as_raw())
 }
 
 fn child(pid: &str) -> anyhow::Result<String> {
