@@ -39,3 +39,26 @@ pub struct Marker {
     /// Seconds since 1970 (UTC) of the uninstall.
     pub uninstalled_at: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{Parsed, parse};
+
+    /// Found by `cargo xtask fuzz`: read with the last digit off, an entry was another one each time that it was written.
+    #[test]
+    fn i10_s02_a_number_of_the_entry_is_the_same_after_it_was_read() {
+        for number in
+            ["518446744073701551615", "0.1", "2.5", "5.184467440737016e+20", "1.7976931348623157e308"]
+        {
+            let file = format!(
+                r#"{{"format":1,"oldestReader":1,"entry":{{"addDeadlineSeconds":{number}}},"pluginSha256":"00","installId":"m/1","firstInstalled":1}}"#
+            );
+            let Parsed::Good(wanted) = parse::<Wanted>(file.as_bytes(), READER) else { panic!("{file}") };
+            let deadline = wanted.entry["addDeadlineSeconds"].as_f64();
+            assert_eq!(deadline, number.parse().ok(), "{number}");
+            let written = serde_json::to_vec(&wanted).expect("it is written");
+            assert_eq!(parse::<Wanted>(&written, READER), Parsed::Good(wanted), "{number}");
+        }
+    }
+}

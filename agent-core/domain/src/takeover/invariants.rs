@@ -75,6 +75,8 @@ struct Known {
     opening: BTreeSet<Socket>,
     served: BTreeSet<Socket>,
     chosen: bool,
+    /// Every gate of the agent, and those that are shut.
+    rules: BTreeSet<&'static str>,
     gates: BTreeSet<&'static str>,
     terminated: bool,
     round: Option<Round>,
@@ -200,7 +202,8 @@ pub struct Watch {
 impl Watch {
     /// Listens to a machine with these gates from its start.
     pub fn new(gates: impl IntoIterator<Item = &'static str>) -> Self {
-        Self { known: Known { gates: gates.into_iter().collect(), ..Known::default() } }
+        let rules: BTreeSet<_> = gates.into_iter().collect();
+        Self { known: Known { gates: rules.clone(), rules, ..Known::default() } }
     }
 
     /// Takes one event with its effects, and the machine as it is after them.
@@ -242,7 +245,8 @@ impl Known {
             Event::Gate { gate, state: GateState::Open } => {
                 self.gates.remove(gate.0);
             }
-            Event::Gate { gate, state: GateState::Shut } => {
+            // A gate that no rule names is none of the agent's.
+            Event::Gate { gate, state: GateState::Shut } if self.rules.contains(gate.0) => {
                 self.gates.insert(gate.0);
             }
             Event::Seen { look, sight } if self.look == Some(*look) => {
@@ -267,6 +271,7 @@ impl Known {
             | Event::AttachFailed { .. }
             | Event::FromOwner { .. }
             | Event::OwnerGone { .. }
+            | Event::Gate { .. }
             | Event::Seen { .. }
             | Event::Serving { .. }
             | Event::StepFailed { .. }
