@@ -28,13 +28,14 @@ impl Layer {
     }
 }
 
-const LAYERS: [(&str, Layer); 38] = [
+const LAYERS: &[(&str, Layer)] = &[
     ("aether-domain", Layer::Pure),
     ("aether-conflist", Layer::Pure),
     ("aether-durable", Layer::Foundation),
     ("aether-netns", Layer::Foundation),
     ("aether-api", Layer::Foundation),
     ("aether-cni-server", Layer::Adapter),
+    ("aether-handover", Layer::Adapter),
     ("aether-pod-store", Layer::Adapter),
     ("aether-chain-watch", Layer::Adapter),
     ("aether-list-keeper", Layer::Adapter),

@@ -1,11 +1,12 @@
-//! The socket's path (T08, O04).
+//! The socket's path (T08, T13, O04).
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's helpers fail as its body does")]
 
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use aether_cni_server::{BindError, bind};
+use aether_durable::socket::{Answers, BindError, adopt, ask, bind, identity};
 
 fn names(directory: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(directory)
@@ -94,4 +95,36 @@ fn t08_sockets_under_a_killed_owners_temporary_name_are_removed() {
     std::fs::write(dir.path().join(".aether-tmp-file"), b"another's").unwrap();
     let _listener = bind(&dir.path().join("cni.sock")).unwrap();
     assert_eq!(names(dir.path()), [".aether-tmp-file", "cni.sock"]);
+}
+
+#[test]
+fn t13_a_bound_path_is_told_from_what_replaces_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("cni.sock");
+    assert_eq!(identity(&path), None);
+    let first = bind(&path).unwrap();
+    assert_eq!(identity(&path), Some(first.identity));
+    let second = bind(&path).unwrap();
+    assert_ne!(first.identity, second.identity);
+    assert_eq!(identity(&path), Some(second.identity));
+}
+
+#[test]
+fn t06_t08_somebody_answers_while_any_duplicate_is_open_and_an_adopted_one_names_its_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("cni.sock");
+    assert_eq!(ask(&path), Answers::Nobody);
+    std::fs::create_dir(&path).unwrap();
+    assert_eq!(ask(&path), Answers::Nobody);
+    std::fs::remove_dir(&path).unwrap();
+    let bound = bind(&path).unwrap();
+    let duplicate = std::os::fd::OwnedFd::from(bound.listener.try_clone().unwrap());
+    drop(bound);
+    let listener = adopt(duplicate).unwrap();
+    assert_eq!(ask(&path), Answers::Somebody { pid: Some(std::process::id()) });
+    // The one that asked is in its queue.
+    drop(listener.accept().unwrap());
+    assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    drop(listener);
+    assert_eq!(ask(&path), Answers::Nobody);
 }
