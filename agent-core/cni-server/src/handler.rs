@@ -43,11 +43,7 @@ impl<S: PodService> Handler<S> {
 
     fn begin(&self, command: Command) -> Result<Begun, NotBegun> {
         let shared = &self.handle.shared;
-        // Counted before the question: a drain either sees this call or is seen by it.
         let counted = shared.tasks.token();
-        if shared.draining.is_cancelled() {
-            return Err(NotBegun::Draining);
-        }
         let (places, full) = match command {
             Command::Add => (&shared.adds, NotBegun::TooManyAdds { max: ADDS_MAX }),
             Command::Del | Command::Check | Command::Gc | Command::Status => {
@@ -82,7 +78,10 @@ impl<S: PodService> Handler<S> {
                 calls.answered(&Answered { command, code, took });
             }
         };
-        let Begun { counted, place } = match self.begin(command) {
+        let begun = self.begin(command);
+        // Behind its being counted: between the two a drain would see neither.
+        gives_up.0.calls();
+        let Begun { counted, place } = match begun {
             Ok(begun) => begun,
             Err(error) => {
                 let status = Status::from(error);
@@ -110,6 +109,7 @@ impl<S: PodService> Handler<S> {
 fn waiter<M>(request: &Request<M>) -> GivesUp {
     GivesUp(Waiter::new(request.extensions().get::<Peer>().cloned()))
 }
+
 
 #[tonic::async_trait]
 impl<S: PodService> cni::cni_server::Cni for Handler<S> {

@@ -5,7 +5,6 @@
 //! await when its caller leaves, and the work must not stop in the middle of it. What the handler leaves behind is the
 //! knowledge that nobody waits any more (`peer`), which the service looks at in the call's turn (K16).
 
-mod bind;
 mod calls;
 mod convert;
 mod handler;
@@ -13,6 +12,5 @@ mod peer;
 mod server;
 mod status;
 
-pub use bind::{BindError, bind};
 pub use calls::{Answered, Calls, Command, code_name};
 pub use server::{Handle, ServeError, Server};

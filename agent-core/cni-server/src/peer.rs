@@ -3,27 +3,42 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 
 use aether_domain::pods::{Caller, Presence};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use aether_durable::descriptors;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 use tonic::transport::server::Connected;
 
 /// A connection that was let in. It alone keeps the socket open: a call that outlives it only holds a weak reference.
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: Arc<UnixStream>,
+    fresh: Arc<Fresh>,
     _place: OwnedSemaphorePermit,
+}
+
+/// As long as it holds its token, nothing has been called on the connection: its caller has connected and is about to.
+#[derive(Debug)]
+struct Fresh(Mutex<Option<TaskTrackerToken>>);
+
+impl Fresh {
+    fn called(&self) {
+        // Whole at every moment that the lock is released, by a panic too.
+        let token = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(token);
+    }
 }
 
 /// What a call knows of its connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Peer {
     stream: Weak<UnixStream>,
+    fresh: Weak<Fresh>,
 }
 
 /// Whoever waits for one call's answer.
@@ -48,9 +63,14 @@ pub(crate) enum Refused {
 
 impl Connection {
     /// Lets root in (O04).
-    pub(crate) fn admit(stream: UnixStream, place: OwnedSemaphorePermit) -> Result<Self, Refused> {
+    pub(crate) fn admit(
+        stream: UnixStream,
+        place: OwnedSemaphorePermit,
+        fresh: TaskTrackerToken,
+    ) -> Result<Self, Refused> {
+        let fresh = Arc::new(Fresh(Mutex::new(Some(fresh))));
         match stream.peer_cred().map_err(Refused::Unknown)?.uid() {
-            0 => Ok(Self { stream: Arc::new(stream), _place: place }),
+            0 => Ok(Self { stream: Arc::new(stream), fresh, _place: place }),
             uid => Err(Refused::NotRoot(uid)),
         }
     }
@@ -60,13 +80,20 @@ impl Connected for Connection {
     type ConnectInfo = Peer;
 
     fn connect_info(&self) -> Peer {
-        Peer { stream: Arc::downgrade(&self.stream) }
+        Peer { stream: Arc::downgrade(&self.stream), fresh: Arc::downgrade(&self.fresh) }
     }
 }
 
 impl Waiter {
     pub(crate) fn new(peer: Option<Peer>) -> Arc<Self> {
         Arc::new(Self { peer, gave_up: AtomicBool::new(false) })
+    }
+
+    /// The connection's call has come.
+    pub(crate) fn calls(&self) {
+        if let Some(peer) = &self.peer {
+            peer.calls();
+        }
     }
 }
 
@@ -86,17 +113,14 @@ impl Caller for Waiter {
 }
 
 impl Peer {
-    fn is_closed(&self) -> bool {
-        let Some(stream) = self.stream.upgrade() else { return true };
-        let mut fds = [PollFd::new(&*stream, PollFlags::RDHUP)];
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        match poll(&mut fds, Some(&at_once)) {
-            // Not told: as far as can be seen it is there.
-            Ok(0) | Err(_) => false,
-            Ok(_) => fds.iter().any(|fd| {
-                fd.revents().intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)
-            }),
+    fn calls(&self) {
+        if let Some(fresh) = self.fresh.upgrade() {
+            fresh.called();
         }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.stream.upgrade().is_none_or(|stream| descriptors::is_closed(&*stream))
     }
 }
 
@@ -151,7 +175,7 @@ mod tests {
     async fn k16_a_closed_connection_is_seen_before_any_task_of_the_server_runs() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let stream = Arc::new(ours);
-        let waiter = Waiter::new(Some(Peer { stream: Arc::downgrade(&stream) }));
+        let waiter = Waiter::new(Some(Peer { stream: Arc::downgrade(&stream), fresh: Weak::new() }));
         assert_eq!(waiter.presence(), Presence::Here);
         // Bytes that nobody has read yet are no reason to think that it left.
         theirs.try_write(b"more").unwrap();
@@ -164,7 +188,7 @@ mod tests {
     async fn k16_a_call_that_outlives_its_connection_does_not_hold_it_open() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let stream = Arc::new(ours);
-        let waiter = Waiter::new(Some(Peer { stream: Arc::downgrade(&stream) }));
+        let waiter = Waiter::new(Some(Peer { stream: Arc::downgrade(&stream), fresh: Weak::new() }));
         drop(stream);
         assert_eq!(waiter.presence(), Presence::Gone);
     }

@@ -1,5 +1,6 @@
-//! Accepting connections, and going in peace: no new calls, those in flight finished, then the connections closed.
+//! Accepting connections, and leaving off in peace: no new ones, those that stand finished, the rest left in the queue.
 
+use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +23,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How many calls one connection may have open. The plugin makes one.
 const STREAMS_MAX: u32 = 1024;
 
-/// The CNI service, before and while it serves.
+/// The CNI service. Each [`Server::serve`] is a session on a listener: another may follow on the same one, also in another
+/// process, and no caller in its queue is lost between the two (T07, T13).
 pub struct Server<S> {
     service: Arc<S>,
     calls: Arc<dyn Calls>,
@@ -30,7 +32,7 @@ pub struct Server<S> {
     handle: Handle,
 }
 
-/// Tells the server to go, and how far it is. Clones are of the same server.
+/// Tells what is in flight, over all sessions. Clones are of the same server.
 #[derive(Debug, Clone)]
 pub struct Handle {
     pub(crate) shared: Arc<Shared>,
@@ -38,8 +40,9 @@ pub struct Handle {
 
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) draining: CancellationToken,
     pub(crate) tasks: TaskTracker,
+    /// Connections on which nothing was called yet.
+    fresh: TaskTracker,
     pub(crate) adds: Arc<Semaphore>,
     pub(crate) others: Arc<Semaphore>,
 }
@@ -59,11 +62,14 @@ impl<S: PodService> Server<S> {
     /// A server of `service` that answers STATUS with `version`.
     pub fn new(service: Arc<S>, calls: Arc<dyn Calls>, version: impl Into<String>) -> Self {
         let shared = Shared {
-            draining: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            fresh: TaskTracker::new(),
             adds: Arc::new(Semaphore::new(ADDS_MAX)),
             others: Arc::new(Semaphore::new(CALLS_MAX)),
         };
+        // Closed only means that whoever waits hears when none is left.
+        shared.tasks.close();
+        shared.fresh.close();
         Self { service, calls, version: version.into(), handle: Handle { shared: Arc::new(shared) } }
     }
 
@@ -72,47 +78,55 @@ impl<S: PodService> Server<S> {
         self.handle.clone()
     }
 
-    /// Serves until it is drained ([`Handle::drain`]); returns when nothing is in flight and the answers are out. The
-    /// listener stays open until then: a caller in its queue hears that it should try again instead of a reset.
-    pub async fn serve(self, listener: UnixListener) -> Result<(), ServeError> {
+    /// Serves on `listener` until `until`, and then accepts nothing more: what was accepted is finished, and who comes after
+    /// that waits in the listener's queue. Returns when nothing is in flight and the answers are out.
+    pub fn serve(
+        &self,
+        listener: Arc<UnixListener>,
+        until: CancellationToken,
+    ) -> impl Future<Output = Result<(), ServeError>> + Send + 'static {
         let handle = self.handle.clone();
-        let calls = Arc::clone(&self.calls);
         let lost: Arc<std::sync::Mutex<Option<io::Error>>> = Arc::default();
-        let incoming = accept(listener, calls, Arc::clone(&lost));
-        let service = CniServer::new(Handler::new(self.service, self.calls, self.version, handle.clone()))
+        let fresh = handle.shared.fresh.clone();
+        let incoming = accept(listener, Arc::clone(&self.calls), Arc::clone(&lost), until.clone(), fresh);
+        let (service, calls) = (Arc::clone(&self.service), Arc::clone(&self.calls));
+        let service = CniServer::new(Handler::new(service, calls, self.version.clone(), handle.clone()))
             .max_decoding_message_size(CALL_BYTES_MAX);
-        let server = tonic::transport::Server::builder()
-            .max_concurrent_streams(STREAMS_MAX)
-            .add_service(service)
-            .serve_with_incoming_shutdown(incoming, handle.clone().drained());
-        let lingering = async {
-            handle.clone().drained().await;
-            tokio::time::sleep(DRAIN_LINGER).await;
-        };
-        tokio::select! {
-            ended = server => ended.map_err(ServeError::Server)?,
-            // A connection that never ends its request would keep us for ever; its caller is reset and tries again.
-            () = lingering => tracing::debug!("connections that did not end in time are closed"),
+        async move {
+            let server = tonic::transport::Server::builder()
+                .max_concurrent_streams(STREAMS_MAX)
+                .add_service(service)
+                .serve_with_incoming_shutdown(incoming, handle.clone().quiet(until.clone()));
+            let lingering = async {
+                handle.clone().quiet(until).await;
+                tokio::time::sleep(DRAIN_LINGER).await;
+            };
+            tokio::select! {
+                ended = server => ended.map_err(ServeError::Server)?,
+                // A connection that never ends its request would keep us for ever; its caller is reset and tries again.
+                () = lingering => tracing::debug!("connections that did not end in time are closed"),
+            }
+            // Its handlers are gone with it, their work may not be: a lost listener ends the server in the middle of calls.
+            handle.idle().await;
+            let lost = lost.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+            lost.map_or(Ok(()), |error| Err(ServeError::Accept(error)))
         }
-        // Its handlers are gone with it, their work may not be: a lost listener ends the server in the middle of calls.
-        handle.shared.tasks.close();
-        handle.shared.tasks.wait().await;
-        let lost = lost.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        lost.map_or(Ok(()), |error| Err(ServeError::Accept(error)))
     }
 }
 
 impl Handle {
-    /// From now on every new call hears UNAVAILABLE, which the plugin tries again. It cannot be taken back.
-    pub fn drain(&self) {
-        self.shared.draining.cancel();
-        self.shared.tasks.close();
+    /// Waits until nothing is in flight, also of calls whose caller has left.
+    pub async fn idle(&self) {
+        self.shared.tasks.wait().await;
     }
 
-    /// Waits until the server is drained and nothing is in flight.
-    pub async fn drained(self) {
-        self.shared.draining.cancelled().await;
-        self.shared.tasks.wait().await;
+    /// Waits for `until`, and then until every caller that was let in has made its call and has its answer. To end its
+    /// connection before would send it away unheard.
+    async fn quiet(self, until: CancellationToken) {
+        until.cancelled().await;
+        // One that stays silent is not waited for long.
+        let _ = tokio::time::timeout(DRAIN_LINGER, self.shared.fresh.wait()).await;
+        self.idle().await;
     }
 
     /// How many ADDs are in flight.
@@ -127,19 +141,30 @@ impl Handle {
 }
 
 fn accept(
-    listener: UnixListener,
+    listener: Arc<UnixListener>,
     calls: Arc<dyn Calls>,
     lost: Arc<std::sync::Mutex<Option<io::Error>>>,
+    until: CancellationToken,
+    fresh: TaskTracker,
 ) -> impl futures_core::Stream<Item = Result<Connection, std::convert::Infallible>> {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let failing = AtomicBool::new(false);
     async_stream::stream! {
-        // The semaphore is never closed.
-        while let Ok(place) = Arc::clone(&places).acquire_owned().await {
-            match listener.accept().await {
+        loop {
+            let next = async {
+                // The semaphore is never closed.
+                let place = Arc::clone(&places).acquire_owned().await.ok()?;
+                Some((place, listener.accept().await))
+            };
+            // Whoever is not taken before the end stays in the queue, for the next session (T07). The stream does not end:
+            // that would end the connections that were let in, at once.
+            let Some(Some((place, accepted))) = until.run_until_cancelled(next).await else {
+                return std::future::pending().await;
+            };
+            match accepted {
                 Ok((stream, _)) => {
                     failing.store(false, Ordering::Relaxed);
-                    match Connection::admit(stream, place) {
+                    match Connection::admit(stream, place, fresh.token()) {
                         Ok(connection) => yield Ok(connection),
                         Err(refused) => {
                             refuse(&*calls, &refused);

@@ -8,8 +8,6 @@ use crate::convert::Invalid;
 /// Why a call was not begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotBegun {
-    #[error("this agent is going and takes no new calls; try again, the next one answers on the same socket")]
-    Draining,
     #[error("{max} ADDs are in flight, and no more are taken; try again later")]
     TooManyAdds { max: usize },
     #[error("{max} calls are in flight, and no more are taken; try again later")]
@@ -19,7 +17,6 @@ pub(crate) enum NotBegun {
 impl From<NotBegun> for Status {
     fn from(error: NotBegun) -> Self {
         let code = match error {
-            NotBegun::Draining => Code::Unavailable,
             NotBegun::TooManyAdds { .. } | NotBegun::TooManyCalls { .. } => Code::ResourceExhausted,
         };
         Self::new(code, error.to_string())

@@ -40,8 +40,8 @@ pub const CALL_TEXT_MAX: usize = 4096;
 /// How many annotations, host ports or addresses an ADD may list, each (O04). Their size is bounded by
 /// [`STATE_FILE_MAX`].
 pub const CALL_LIST_MAX: usize = 4096;
-/// How long open connections may take to end once nothing is in flight.
-pub const DRAIN_LINGER: Duration = Duration::from_secs(1);
+/// How long open connections may take to end once nothing is in flight (T07): their callers are reset then and try again.
+pub const DRAIN_LINGER: Duration = Duration::from_millis(100);
 /// Within which a tombstone is applied while the owner serves (K07).
 pub const TOMBSTONE_POLL: Duration = Duration::from_secs(1);
 /// How often leftovers are looked for (S06).

@@ -8,7 +8,6 @@
     reason = "all of it is test code, helpers too"
 )]
 
-mod binding;
 mod bounds;
 mod callers;
 mod draining;

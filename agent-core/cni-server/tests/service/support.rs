@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use aether_api::cni::cni_client::CniClient;
 use aether_api::cni::{self, Attachment};
-use aether_cni_server::{Answered, Calls, Handle, ServeError, Server, bind};
+use aether_cni_server::{Answered, Calls, Handle, ServeError, Server};
 use aether_domain::pods::table::{Add, Removal};
 use aether_domain::pods::{
     AddError, Added, Caller, Check, Del, Deleted, Gc, Known, PodService, ServiceError, Table,
@@ -16,6 +16,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 use tonic::transport::{Channel, Endpoint};
 
 pub(crate) const BOOT: &str = "boot-1";
@@ -144,6 +145,10 @@ pub(crate) struct Running {
     pub(crate) handle: Handle,
     pub(crate) counted: Arc<Counted>,
     pub(crate) served: JoinSet<Result<(), ServeError>>,
+    /// Ends the session.
+    pub(crate) until: CancellationToken,
+    listener: Arc<tokio::net::UnixListener>,
+    server: Server<Scripted>,
 }
 
 impl Running {
@@ -154,10 +159,24 @@ impl Running {
         let calls: Arc<Counted> = Arc::clone(&counted);
         let server = Server::new(Arc::clone(service), calls, "9.9.9");
         let handle = server.handle();
-        let listener = tokio::net::UnixListener::from_std(bind(&path).unwrap()).unwrap();
-        let mut tasks = JoinSet::new();
-        tasks.spawn(server.serve(listener));
-        Self { _dir: dir, path, handle, counted, served: tasks }
+        let bound = aether_durable::socket::bind(&path).unwrap();
+        let listener = Arc::new(tokio::net::UnixListener::from_std(bound.listener).unwrap());
+        let (served, until) = (JoinSet::new(), CancellationToken::new());
+        let mut running = Self { _dir: dir, path, handle, counted, served, until, listener, server };
+        running.session();
+        running
+    }
+
+    /// Begins a session on the same listener.
+    pub(crate) fn session(&mut self) {
+        self.until = CancellationToken::new();
+        self.served.spawn(self.server.serve(Arc::clone(&self.listener), self.until.clone()));
+    }
+
+    /// Waits for the end of the session.
+    pub(crate) async fn ended(&mut self) {
+        let ended = tokio::time::timeout(PATIENCE, self.served.join_next()).await;
+        ended.expect("it does not end").unwrap().unwrap().unwrap();
     }
 
     pub(crate) async fn client(&self) -> CniClient<Channel> {
