@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use aether_api::admin::{
     ChainRequest, ConditionsRequest, EventsRequest, LogLevelRequest, ModulesRequest, PodsRequest,
+    TakeoverRequest,
 };
 use aether_domain::chain::State;
 use aether_domain::paths::ADMIN_SOCKET_PATH;
@@ -11,7 +12,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::ask::{self, Admin};
 use crate::policy;
-use crate::render::{self, modules};
+use crate::render::{self, modules, takeover};
 
 /// How the process ends.
 pub(crate) mod exit {
@@ -65,6 +66,8 @@ enum Command {
     Events,
     /// What readiness is made of. Exit code 0: ready, 4: not.
     Conditions,
+    /// Where the agent stands on its node, and its last takeover step by step.
+    Takeover,
     /// Writes, tries and packs an operator's policy. Asks no agent.
     Policy {
         #[command(subcommand)]
@@ -138,6 +141,17 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<(String, u8)> {
                 Output::Json => render::json(&conditions)?,
             };
             Ok((text, code))
+        }
+        Command::Takeover => {
+            let answer = admin
+                .ask("tell its last takeover", async |client| client.takeover(TakeoverRequest {}).await)
+                .await?;
+            let takeover = takeover::Takeover::from(answer);
+            let text = match args.output {
+                Output::Table => takeover.table(),
+                Output::Json => render::json(&takeover)?,
+            };
+            Ok((text, exit::OK))
         }
         Command::LogLevel { directives } => {
             let request = LogLevelRequest { directives: directives.clone().unwrap_or_default() };

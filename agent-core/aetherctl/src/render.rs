@@ -1,6 +1,7 @@
 //! Answers as text: tables for eyes, JSON for programs. Nothing here does I/O.
 
 pub(crate) mod modules;
+pub(crate) mod takeover;
 
 use std::fmt::Write as _;
 

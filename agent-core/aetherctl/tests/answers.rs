@@ -9,6 +9,7 @@ use aether_api::admin::admin_server::{Admin, AdminServer};
 use aether_api::admin::{
     ChainRequest, ChainResponse, ConditionsRequest, ConditionsResponse, Event, EventsRequest, EventsResponse,
     LogLevelRequest, LogLevelResponse, Module, ModulesRequest, ModulesResponse, PodsRequest, PodsResponse,
+    TakeoverRequest, TakeoverResponse,
 };
 use serde_json::Value;
 use tokio::net::UnixListener;
@@ -49,6 +50,14 @@ impl Admin for Scripted {
     async fn events(&self, _: Request<EventsRequest>) -> Result<Response<EventsResponse>, Status> {
         let fight = Event { reason: "ConflistFight".to_owned(), count: 2, ..Event::default() };
         Ok(Response::new(EventsResponse { events: vec![fight] }))
+    }
+
+    async fn takeover(&self, _: Request<TakeoverRequest>) -> Result<Response<TakeoverResponse>, Status> {
+        Ok(Response::new(TakeoverResponse {
+            name: "web-b".to_owned(),
+            locked: true,
+            ..TakeoverResponse::default()
+        }))
     }
 
     async fn conditions(
@@ -175,4 +184,14 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
     let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn t05_the_last_takeover_is_asked_for_as_a_table_and_as_json() {
+    let agent = Agent::start("chained");
+    let text = String::from_utf8(aetherctl(&agent.socket(), &["takeover"]).stdout).unwrap();
+    assert!(text.contains("web-b") && text.contains("free at its start"), "{text}");
+    let output = aetherctl(&agent.socket(), &["takeover", "-o", "json"]);
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((json["name"].as_str(), json["taken"]["tombstones"].as_u64()), (Some("web-b"), Some(0)));
 }

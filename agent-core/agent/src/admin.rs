@@ -7,16 +7,17 @@ use std::time::Duration;
 use aether_api::admin::admin_server::{Admin, AdminServer};
 use aether_api::admin::{
     ChainRequest, ChainResponse, ConditionsRequest, ConditionsResponse, EventsRequest, EventsResponse,
-    LogLevelRequest, LogLevelResponse, ModulesRequest, ModulesResponse, PodsRequest, PodsResponse, Unusable,
+    LogLevelRequest, LogLevelResponse, ModulesRequest, ModulesResponse, PodsRequest, PodsResponse,
+    TakeoverRequest, TakeoverResponse, Unusable,
 };
 use aether_domain::chain::State;
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
-use crate::metrics_http;
 use crate::modules::told;
 use crate::node::{Node, Role};
+use crate::{health, metrics_http, takeover};
 
 /// Answers on the listener until `stop`.
 pub(crate) async fn serve(
@@ -101,6 +102,11 @@ impl Admin for Service {
         let told = tokio::task::spawn_blocking(move || told::conditions(&node.modules)).await;
         Ok(Response::new(told.map_err(|error| Status::internal(error.to_string()))?))
     }
+
+    async fn takeover(&self, _: Request<TakeoverRequest>) -> Result<Response<TakeoverResponse>, Status> {
+        let told = takeover::told(&self.node.standing());
+        Ok(Response::new(TakeoverResponse { missing: health::missing(&self.node), ..told }))
+    }
 }
 
 /// What is wrong, and what to do about it.
@@ -172,7 +178,7 @@ impl axum::serve::Listener for Guarded {
 }
 
 fn is_trusted(uid: u32) -> bool {
-    uid == 0 || uid == rustix::process::geteuid().as_raw()
+    aether_durable::socket::may_call(uid)
 }
 
 #[cfg(test)]

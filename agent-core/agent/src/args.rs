@@ -66,6 +66,9 @@ pub(crate) struct Args {
     /// The namespace of this release: like kube-system, no policy is asked about its pods.
     #[arg(long, env = "AETHER_RELEASE_NAMESPACE", value_name = "NAMESPACE")]
     release_namespace: Option<String>,
+    /// This agent's name among those of the node: the pod's [default: agent-<process id>].
+    #[arg(long, env = "AETHER_POD_NAME", value_name = "NAME")]
+    pod_name: Option<String>,
     /// The Kubernetes node's name, for logs.
     #[arg(long, env = "AETHER_NODE_NAME", value_name = "NAME", default_value = "")]
     node_name: String,
@@ -108,8 +111,12 @@ pub(crate) struct Config {
     pub(crate) release_namespace: Option<String>,
     /// Where the owner answers `GET /metrics`.
     pub(crate) metrics_addr: Option<SocketAddr>,
+    /// This agent's name among those of the node.
+    pub(crate) pod_name: String,
     /// The node's name; may be empty.
     pub(crate) node_name: String,
+    /// From SIGTERM to the kill (T12).
+    pub(crate) termination_grace: Duration,
     /// How long calls in flight are waited for.
     pub(crate) drain: Duration,
 }
@@ -140,7 +147,9 @@ impl Args {
             policy_budget: Duration::from_millis(self.policy_budget_ms),
             release_namespace: self.release_namespace.filter(|namespace| !namespace.is_empty()),
             metrics_addr: self.metrics_addr,
+            pod_name: pod_name(self.pod_name),
             node_name: self.node_name,
+            termination_grace: grace,
             drain: drain(grace),
         };
         (config, Logs { format: self.log_format, level: self.log_level })
@@ -158,9 +167,13 @@ fn neighbour(name: &str) -> PathBuf {
     beside.unwrap_or_else(|| PathBuf::from(name))
 }
 
-/// What is left of the grace for calls in flight: the tasks' end and the disk's come after it, before the kill.
+fn pod_name(given: Option<String>) -> String {
+    given.filter(|name| !name.is_empty()).unwrap_or_else(|| format!("agent-{}", std::process::id()))
+}
+
+/// How long calls in flight are waited for at the most: the modules' end comes after it, before the kill.
 fn drain(grace: Duration) -> Duration {
-    grace.saturating_sub(limits::MODULES_END + crate::run::TASKS_END + crate::RUNTIME_END).max(grace / 2)
+    grace.saturating_sub(limits::MODULES_END * 2).max(grace / 2)
 }
 
 impl Config {
@@ -169,9 +182,9 @@ impl Config {
         self.run_dir.join(paths::LOCK)
     }
 
-    /// The CNI socket.
-    pub(crate) fn cni_socket(&self) -> PathBuf {
-        self.run_dir.join(paths::CNI_SOCKET)
+    /// The probes' socket.
+    pub(crate) fn health_socket(&self) -> PathBuf {
+        self.local_dir.join(paths::HEALTH_SOCKET)
     }
 
     /// The admin socket.
@@ -199,9 +212,9 @@ mod tests {
 
     #[test]
     fn t07_the_drain_ends_before_the_kill() {
-        assert_eq!(drain(Duration::from_secs(30)), Duration::from_secs(27));
+        assert_eq!(drain(Duration::from_secs(30)), Duration::from_secs(28));
         assert_eq!(drain(Duration::from_secs(1)), Duration::from_millis(500));
         let (config, _) = Args::parse_from(["aether-agent", "--termination-grace", "10"]).into_parts();
-        assert_eq!(config.drain, Duration::from_secs(7));
+        assert_eq!(config.drain, Duration::from_secs(8));
     }
 }

@@ -1,23 +1,22 @@
 //! `aether-agent`: owns the node, or stands by until it does.
 //!
-//! `args` become a configuration; `run` builds the parts, joins them by `ports`, and holds the order of start and end.
-//! Every task is one of `tasks`. What the parts share is in `node`.
+//! `args` become a configuration; `run` builds the parts and joins them by `ports`; `takeover` is the agent's life on the
+//! node. Every task is one of `tasks`, or a job of `takeover`. What the parts share is in `node`.
 
 mod admin;
 mod admission;
 mod args;
-mod foreign;
-mod lock;
+mod health;
 mod metrics_http;
 mod modules;
 mod node;
 mod ports;
 mod run;
+mod takeover;
 mod tasks;
 
 use std::io::Write as _;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use aether_telemetry::logs::{self, Level};
 use anyhow::Context as _;
@@ -25,9 +24,6 @@ use clap::Parser as _;
 
 use crate::args::{Args, Config, exit};
 use crate::run::Ended;
-
-/// How long work on the disk that a cancelled call left behind is waited for.
-pub(crate) const RUNTIME_END: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     let (config, look) = Args::parse().into_parts();
@@ -57,6 +53,7 @@ fn start(config: Config, level: Level) -> anyhow::Result<Ended> {
         .build()
         .context("cannot start the runtime")?;
     let ended = runtime.block_on(run::run(config, level));
-    runtime.shutdown_timeout(RUNTIME_END);
+    // Nothing is waited for: a successor may be waiting for the lock, which goes with the process (T07).
+    runtime.shutdown_background();
     ended
 }

@@ -143,6 +143,13 @@ impl Modules {
         }
     }
 
+    /// Waits until every module of the operator is compiled and tried.
+    pub(crate) async fn compiled(&self) {
+        let mut scan = self.scan.subscribe();
+        // The sender lives in `self`.
+        let _ = scan.wait_for(|scan| *scan == Scan::Done).await;
+    }
+
     /// The agent owns the node and serves: every module is enabled.
     pub(crate) async fn take_over(self: &Arc<Self>) -> anyhow::Result<()> {
         let modules = Arc::clone(self);
@@ -156,11 +163,6 @@ impl Modules {
             tracing::info!(%module, ms = took.as_secs_f64() * 1000.0, "enabled");
         }
         Ok(())
-    }
-
-    /// Ends the modules: each is told, and what it stages is still done. Blocks.
-    pub(crate) fn end(&self) {
-        self.host.stop();
     }
 }
 

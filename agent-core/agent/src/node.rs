@@ -12,6 +12,7 @@ use aether_telemetry::metrics::StoreNumbers;
 use tokio::sync::watch;
 
 use crate::modules::{Modules, told};
+use crate::takeover::{Standing, Watch};
 
 /// Whether this agent owns the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +43,7 @@ pub(crate) struct Node {
     pub(crate) level: Level,
     pub(crate) cni: Handle,
     pub(crate) modules: Arc<Modules>,
-    role: watch::Sender<Role>,
+    standing: Watch,
     /// Held from when the numbers are taken over until they are printed.
     scrape: Mutex<()>,
 }
@@ -55,27 +56,23 @@ impl Node {
         level: Level,
         cni: Handle,
         modules: Arc<Modules>,
+        standing: Watch,
     ) -> Self {
         metrics.set_role(Role::Standby.name(), &Role::NAMES);
-        Self {
-            store,
-            chain,
-            metrics,
-            level,
-            cni,
-            modules,
-            role: watch::Sender::new(Role::Standby),
-            scrape: Mutex::default(),
-        }
+        Self { store, chain, metrics, level, cni, modules, standing, scrape: Mutex::default() }
     }
 
     pub(crate) fn role(&self) -> Role {
-        *self.role.borrow()
+        self.standing.borrow().role()
+    }
+
+    /// Where the agent stands now.
+    pub(crate) fn standing(&self) -> Standing {
+        self.standing.borrow().clone()
     }
 
     /// This agent serves from now on.
     pub(crate) fn became_owner(&self) {
-        self.role.send_replace(Role::Owner);
         self.metrics.set_role(Role::Owner.name(), &Role::NAMES);
         self.metrics.serving_began();
         self.modules.ends.serving(true);

@@ -35,23 +35,6 @@ impl Tasks {
         }
     }
 
-    /// Tells all tasks to stop and waits until they have; their failures on the way out are logged.
-    pub(crate) async fn end(&mut self) {
-        self.stop.cancel();
-        while let Some(ended) = self.set.join_next_with_id().await {
-            if let (name, Some(error)) = self.explain(ended) {
-                tracing::warn!("the task \"{name}\" failed while ending: {error:#}");
-            }
-        }
-    }
-
-    /// The names of those that still run.
-    pub(crate) fn running(&self) -> Vec<&'static str> {
-        let mut names: Vec<_> = self.names.values().copied().collect();
-        names.sort_unstable();
-        names
-    }
-
     fn explain(
         &mut self,
         ended: Result<(Id, anyhow::Result<()>), tokio::task::JoinError>,
@@ -82,8 +65,5 @@ mod tests {
         tasks.start("panicking", |_| async { panic!("oh") });
         let error = format!("{:#}", tasks.unexpected_end().await);
         assert!(error.contains("\"panicking\" failed") && error.contains("panic"), "{error}");
-        assert_eq!(tasks.running(), ["idle"]);
-        tasks.end().await;
-        assert!(tasks.running().is_empty());
     }
 }

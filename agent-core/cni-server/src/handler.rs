@@ -110,7 +110,6 @@ fn waiter<M>(request: &Request<M>) -> GivesUp {
     GivesUp(Waiter::new(request.extensions().get::<Peer>().cloned()))
 }
 
-
 #[tonic::async_trait]
 impl<S: PodService> cni::cni_server::Cni for Handler<S> {
     async fn add(&self, request: Request<cni::AddRequest>) -> Result<Response<cni::AddResponse>, Status> {

@@ -118,5 +118,7 @@ pub const STANDBYS_MAX: usize = 8;
 pub const HANDOVER_MESSAGE_MAX: usize = 4096;
 /// The share of the termination grace, as a divisor, for which SIGTERM may be put off (T12).
 pub const TERMINATION_WAIT_DIVISOR: u32 = 2;
+/// How long an agent waits for the operator's modules to be compiled before it counts as ready without them (T04, M08).
+pub const POLICIES_GATE: Duration = Duration::from_secs(15);
 /// How long a lone agent's registry gate stays shut before it no longer counts (T04).
 pub const REGISTRY_GATE: Duration = Duration::from_secs(15);

@@ -55,6 +55,17 @@ pub enum Socket {
     Xds,
 }
 
+impl Socket {
+    /// Its name in the admin API.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cni => "cni",
+            Self::Handover => "handover",
+            Self::Xds => "xds",
+        }
+    }
+}
+
 /// Which file a path named right after its socket was bound: what tells our socket from another's (T13).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Identity {

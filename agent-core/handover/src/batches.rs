@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aether_domain::takeover::message::Listener;
-use aether_domain::takeover::{Batch, Socket};
+use aether_domain::takeover::{Batch, Identity, Socket};
 
 /// The listeners of each greeting. Nothing is accepted on them here: their queues are the owner's.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ pub struct Batches {
 #[derive(Debug, Default)]
 struct Kept {
     last: u64,
-    batches: BTreeMap<Batch, Vec<(Socket, OwnedFd)>>,
+    batches: BTreeMap<Batch, Vec<(Listener, OwnedFd)>>,
 }
 
 impl Batches {
@@ -25,17 +25,18 @@ impl Batches {
         let mut kept = self.lock();
         kept.last += 1;
         let batch = Batch(kept.last);
-        let listeners = named.iter().map(|listener| listener.socket).zip(descriptors).collect();
+        let listeners = named.iter().copied().zip(descriptors).collect();
         kept.batches.insert(batch, listeners);
         batch
     }
 
-    /// Takes out the listener of `socket`.
-    pub fn take(&self, batch: Batch, socket: Socket) -> Option<OwnedFd> {
+    /// Takes out the listener of `socket`, and what its path named right after it was bound.
+    pub fn take(&self, batch: Batch, socket: Socket) -> Option<(OwnedFd, Identity)> {
         let mut kept = self.lock();
         let listeners = kept.batches.get_mut(&batch)?;
-        let at = listeners.iter().position(|(named, _)| *named == socket)?;
-        Some(listeners.swap_remove(at).1)
+        let at = listeners.iter().position(|(named, _)| named.socket == socket)?;
+        let (named, descriptor) = listeners.swap_remove(at);
+        Some((descriptor, named.identity))
     }
 
     /// Closes what is left of a greeting's listeners.
@@ -53,7 +54,6 @@ impl Batches {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aether_domain::takeover::Identity;
 
     #[test]
     fn t13_each_listener_is_taken_once_by_its_socket_and_the_rest_is_closed() {
@@ -65,7 +65,7 @@ mod tests {
         let batch = batches.keep(&named, vec![one.into(), other.into()]);
         assert_ne!(batch, batches.keep(&[], Vec::new()));
         assert!(batches.take(batch, Socket::Xds).is_none());
-        assert!(batches.take(batch, Socket::Handover).is_some());
+        assert_eq!(batches.take(batch, Socket::Handover).unwrap().1, Identity { dev: 1, ino: 2 });
         assert!(batches.take(batch, Socket::Handover).is_none());
         batches.close(batch);
         assert!(batches.take(batch, Socket::Cni).is_none());

@@ -84,12 +84,7 @@ fn admit(stream: UnixStream) -> Option<(Connection, Reader)> {
     }
 }
 
-async fn follow(
-    peer: Peer,
-    mut reader: Reader,
-    events: mpsc::Sender<Event>,
-    _place: OwnedSemaphorePermit,
-) {
+async fn follow(peer: Peer, mut reader: Reader, events: mpsc::Sender<Event>, _place: OwnedSemaphorePermit) {
     let mut first = true;
     let why = loop {
         let heard = if std::mem::take(&mut first) {

@@ -1,5 +1,10 @@
 //! Two agents' ends of `handover.sock`, in one process (T13).
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's helpers fail as its body does")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test's helpers fail as its body does"
+)]
 
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
@@ -94,7 +99,7 @@ async fn t13_a_standby_says_hello_is_greeted_with_listeners_and_both_hear_the_ot
         panic!("no greeting with listeners")
     };
     assert_eq!(message, greeting(&[Socket::Cni, Socket::Handover]));
-    let taken = UnixStream::from(standby.batches.take(batch, Socket::Cni).unwrap());
+    let taken = UnixStream::from(standby.batches.take(batch, Socket::Cni).unwrap().0);
     std::io::Write::write_all(&mut &taken, b"!").unwrap();
     let mut byte = [0];
     std::io::Read::read_exact(&mut &far, &mut byte).unwrap();

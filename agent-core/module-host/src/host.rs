@@ -212,6 +212,15 @@ impl Host {
         all
     }
 
+    /// Tells every behaviour that the agent stops, and waits until what they staged is performed. They go on, in case that
+    /// the stop is taken back (T07). Blocks.
+    pub fn flush(&self) {
+        let slots: Vec<Arc<Slot>> = lock(&self.slots).values().cloned().collect();
+        for slot in slots {
+            slot.flush();
+        }
+    }
+
     /// Ends every behaviour: each is told, what it stages is performed, its thread ends. Blocks until then.
     pub fn stop(&self) {
         for slot in lock(&self.slots).values() {

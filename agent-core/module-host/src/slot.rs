@@ -33,6 +33,8 @@ pub(crate) struct Slot {
     surroundings: Surroundings,
     inner: Mutex<Inner>,
     wake: Condvar,
+    /// An action was performed.
+    performed: Condvar,
 }
 
 struct Inner {
@@ -41,6 +43,8 @@ struct Inner {
     instance: Option<Instance>,
     events: VecDeque<Event>,
     staged: VecDeque<Staged>,
+    /// The thread performs one that it has taken out.
+    performing: bool,
     /// When the module wants to be called again, on the host's clock.
     due: Option<Duration>,
     note: String,
@@ -72,14 +76,15 @@ impl Slot {
             instance: None,
             events: VecDeque::new(),
             staged: VecDeque::new(),
+            performing: false,
             due: None,
             note: String::new(),
             problem: String::new(),
             saved: None,
             ending: Ending::No,
         };
-        let (inner, wake) = (Mutex::new(inner), Condvar::new());
-        Arc::new(Self { name, world, shared, stats: Arc::default(), surroundings, inner, wake })
+        let (inner, wake, performed) = (Mutex::new(inner), Condvar::new(), Condvar::new());
+        Arc::new(Self { name, world, shared, stats: Arc::default(), surroundings, inner, wake, performed })
     }
 
     /// Takes a version, if an instance of it starts; else what runs goes on, and the error says why.
@@ -149,6 +154,23 @@ impl Slot {
     /// Begins the end: the module is told, and what it stages is still performed.
     pub(crate) fn stop(&self) {
         let mut inner = self.lock();
+        self.tell_stopping(&mut inner);
+        inner.ending = Ending::Draining;
+        self.wake.notify_all();
+    }
+
+    /// Tells the module that the agent stops, and waits until what it has staged is performed. It goes on: the stop may be
+    /// taken back (T07).
+    pub(crate) fn flush(&self) {
+        let mut inner = self.lock();
+        self.tell_stopping(&mut inner);
+        self.wake.notify_all();
+        while inner.performing || !inner.staged.is_empty() {
+            inner = self.performed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn tell_stopping(&self, inner: &mut Inner) {
         if inner.machine.state() == State::Enabled {
             let stopping = Event {
                 kind: "stopping".to_owned(),
@@ -157,10 +179,8 @@ impl Slot {
                 ticket: None,
             };
             inner.events.push_back(stopping);
-            self.run(&mut inner);
+            self.run(inner);
         }
-        inner.ending = Ending::Draining;
-        self.wake.notify_all();
     }
 
     /// Works until the end: the body of the module's thread.
@@ -169,10 +189,13 @@ impl Slot {
         loop {
             if let Some(staged) = inner.staged.pop_front() {
                 let version = inner.version.clone();
+                inner.performing = true;
                 drop(inner);
                 let outcome = self.perform(&staged, version.as_ref());
                 inner = self.lock();
+                inner.performing = false;
                 self.report(&mut inner, &staged, &outcome);
+                self.performed.notify_all();
                 continue;
             }
             if inner.ending == Ending::Draining {

@@ -66,21 +66,60 @@ impl Store {
         .map_err(StoreError::from)
     }
 
-    /// Makes this agent's store the owner's, which the caller must be: makes the folders, removes what killed writers
-    /// left, reads the records, applies the tombstones to the files (T05), and serves from then on.
+    /// Makes this agent's store the owner's, which the caller must be: [`Store::apply_left`], then [`Store::own`].
     pub async fn enable(&self) -> Result<Enabled, StoreError> {
-        self.alone(Inner::prepare).await??;
-        let reloaded = self.reload().await?;
+        let tombstones = self.apply_left().await?;
+        Ok(Enabled { reloaded: self.own().await?, tombstones })
+    }
+
+    /// The first step of an owner: makes the folders, removes what killed writers left, and applies the tombstones to the
+    /// files (T05). Nothing is served yet.
+    pub async fn apply_left(&self) -> Result<Applied, StoreError> {
+        let left = self
+            .alone(|inner| {
+                let before = by_key(inner.state().table.records());
+                // What a first attempt that failed half way has changed already is a change still.
+                inner.before().get_or_insert(before);
+                inner.prepare()?;
+                let (left, _) = inner.read_tombstones()?;
+                if !left.is_empty() {
+                    // A standby's table may be old: which record a tombstone means is seen in the files.
+                    inner.load(Hands::On)?;
+                }
+                Ok::<_, StoreError>(left.len())
+            })
+            .await??;
+        if left == 0 {
+            return Ok(Applied::default());
+        }
         // A tombstone that cannot be removed is tried again within a second; its DEL is remembered by then.
-        let tombstones = match self.apply_all().await {
-            Ok(applied) => applied,
-            Err(error) => {
-                tracing::error!(error = %chain(&error), "tombstones were not applied before serving; they are tried again");
-                Applied::default()
+        Ok(self.apply_all().await.unwrap_or_else(|error| {
+            tracing::error!(error = %chain(&error), "tombstones were not applied before serving; they are tried again");
+            Applied::default()
+        }))
+    }
+
+    /// The second: reads the records, says what is different from what was known before the first (S03), and serves from
+    /// then on. The observer is not told: the answer says it all.
+    pub async fn own(&self) -> Result<Reloaded, StoreError> {
+        self.alone(|inner| {
+            let known = inner.before().take().unwrap_or_default();
+            if let Err(error) = inner.load(Hands::On) {
+                inner.before().replace(known);
+                return Err(error.into());
             }
-        };
-        self.inner.state().phase = Phase::Owner;
-        Ok(Enabled { reloaded, tombstones })
+            let mut state = inner.state();
+            state.phase = Phase::Owner;
+            Ok(difference(known, by_key(state.table.records())))
+        })
+        .await?
+    }
+
+    /// Waits until nothing is being done to any record, tombstones included.
+    pub async fn rest(&self) {
+        let _no_pass = self.inner.applying.lock().await;
+        // What fails here is a process that ends.
+        let _ = self.alone(|_| ()).await;
     }
 }
 

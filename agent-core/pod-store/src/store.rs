@@ -1,5 +1,6 @@
 //! The store's state, and what is asked of it without a key.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -75,6 +76,8 @@ pub(crate) struct Inner {
     pub(crate) applying: tokio::sync::Mutex<()>,
     pub(crate) breaker: tokio::sync::Mutex<Breaker>,
     state: Mutex<State>,
+    /// What was known before a takeover began (S03).
+    before: Mutex<Option<BTreeMap<Key, Record>>>,
 }
 
 pub(crate) struct State {
@@ -128,6 +131,7 @@ impl Store {
                 unusable_records: Vec::new(),
                 unusable_tombstones: Vec::new(),
             }),
+            before: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -200,6 +204,11 @@ impl Store {
 }
 
 impl Inner {
+    pub(crate) fn before(&self) -> MutexGuard<'_, Option<BTreeMap<Key, Record>>> {
+        // It is replaced as a whole.
+        self.before.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         // Nothing in a critical section can leave the state half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

@@ -71,7 +71,7 @@ impl Store {
 }
 
 impl Inner {
-    fn read_tombstones(&self) -> Result<(Vec<(OsString, Tombstone)>, usize), ListError> {
+    pub(crate) fn read_tombstones(&self) -> Result<(Vec<(OsString, Tombstone)>, usize), ListError> {
         let mut folder = folder::read(&self.deletes, &TOMBSTONES)?;
         let unusable = self.set_aside(&self.deletes, &mut folder, Hands::On);
         let count = unusable.len();

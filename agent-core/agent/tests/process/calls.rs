@@ -5,7 +5,8 @@ use std::path::Path;
 use aether_api::admin::admin_client::AdminClient;
 use aether_api::admin::{
     ChainRequest, ChainResponse, ConditionsRequest, ConditionsResponse, Event, EventsRequest,
-    LogLevelRequest, Module, ModulesRequest, ModulesResponse, PodsRequest, PodsResponse,
+    LogLevelRequest, Module, ModulesRequest, ModulesResponse, PodsRequest, PodsResponse, TakeoverRequest,
+    TakeoverResponse,
 };
 use aether_api::cni::cni_client::CniClient;
 use aether_api::cni::{
@@ -156,10 +157,31 @@ impl Admin {
         self.0.conditions(ConditionsRequest {}).await.unwrap().into_inner()
     }
 
+    pub(crate) async fn takeover(&mut self) -> TakeoverResponse {
+        self.0.takeover(TakeoverRequest {}).await.unwrap().into_inner()
+    }
+
     pub(crate) async fn log_level(&mut self, directives: &str) -> Result<String, Status> {
         let request = LogLevelRequest { directives: directives.to_owned() };
         Ok(self.0.log_level(request).await?.into_inner().directives)
     }
+}
+
+/// What the probes' socket answers: the status code and the body.
+pub(crate) fn readiness(agent: &Agent) -> (u16, String) {
+    probe(agent, "/readyz")
+}
+
+pub(crate) fn probe(agent: &Agent, path: &str) -> (u16, String) {
+    use std::io::{Read as _, Write as _};
+    agent.logged("the admin socket is answered");
+    let mut stream = std::os::unix::net::UnixStream::connect(agent.local("health.sock")).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: agent\r\nConnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }
 
 pub(crate) fn key(id: &str) -> Key {

@@ -3,8 +3,8 @@
 use aether_api::cni::Known;
 use tonic::Code;
 
-use crate::calls::plugin;
-use crate::support::{Node, Tmpfs};
+use crate::calls::{plugin, readiness};
+use crate::support::{Node, Tmpfs, until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s01_on_a_full_disk_an_add_is_refused_with_the_reason_and_works_again_when_there_is_room() {
@@ -49,15 +49,17 @@ async fn s01_on_a_read_only_disk_calls_are_refused_with_the_reason_and_nothing_i
 }
 
 #[test]
-fn s01_a_state_directory_that_cannot_be_made_ends_the_start_with_the_reason_and_the_flag() {
+fn s01_a_state_directory_that_cannot_be_made_is_said_with_the_reason_and_the_flag_and_tried_again() {
     let node = Node::new();
     std::fs::write(node.path("state"), "a file").unwrap();
-    let mut agent = node.start("a");
-    assert_eq!(agent.ended().code(), Some(1));
-    let line = agent.logged("ending:");
+    let agent = node.start("a");
+    let line = agent.logged("cannot take over the pods' records");
     for part in ["--state-dir", &*node.path("state").to_string_lossy(), "Not a directory"] {
         assert!(line.contains(part), "{part} is not in {line}");
     }
+    assert!(!agent.has_logged("serving on"));
+    std::fs::remove_file(node.path("state")).unwrap();
+    agent.logged("serving on");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -65,8 +67,14 @@ async fn s01_on_a_disk_that_is_read_only_from_the_start_it_says_what_it_cannot_d
     let node = Node::new();
     let disk = Tmpfs::mount(&node.state(""), "1m");
     disk.remount("ro");
-    let mut agent = node.start("a");
-    assert_eq!(agent.ended().code(), Some(1));
-    let line = agent.logged("ending:");
+    let agent = node.start("a");
+    let line = agent.logged("cannot take over the pods' records");
     assert!(line.contains("Read-only file system") && line.contains("--state-dir"), "{line}");
+    assert_eq!(readiness(&agent).0, 503, "{:?}", readiness(&agent));
+    disk.remount("rw");
+    agent.logged("serving on");
+    until("it is ready", || match readiness(&agent) {
+        (200, _) => Ok(()),
+        (_, why) => Err(why),
+    });
 }

@@ -19,4 +19,5 @@ mod records;
 mod repair;
 mod sockets;
 mod support;
+mod takeover;
 mod tombstones;

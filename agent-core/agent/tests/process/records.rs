@@ -168,5 +168,5 @@ async fn s01_k07_killed_a_hundred_times_under_load_it_keeps_every_answer_and_tea
     };
     assert_eq!(left().len(), there.len(), "nothing but records is left: {:?}", left());
     let sockets = std::fs::read_dir(node.path("run")).unwrap().count();
-    assert_eq!(sockets, 2, "the lock and one socket");
+    assert_eq!(sockets, 3, "the lock and two sockets");
 }

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
 
+use aether_domain::limits::CHAIN_POLL;
 use sha2::{Digest as _, Sha256};
 
 use crate::calls::admin;
@@ -151,6 +152,21 @@ async fn settled(asked: &mut crate::calls::Admin, state: &str) {
     }
 }
 
+/// Waits until a condition has been so for so long.
+async fn until_held(asked: &mut crate::calls::Admin, name: &str, long: Duration) {
+    let began = Instant::now();
+    loop {
+        let seen = asked.conditions().await.conditions;
+        let held = seen.iter().find(|one| one.name == name).map_or(0, |one| one.held_ms);
+        if Duration::from_millis(held) >= long {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "never {name} for {long:?}; last: {seen:?}");
+        // pause: between two looks of a poll with a deadline
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 #[test]
 fn c03_a_wiped_directory_is_repaired_by_what_was_observed_healthy_also_by_the_next_agent() {
     let (node, agent) = installed();
@@ -253,6 +269,8 @@ async fn c08_unrepairably_unchained_for_three_rechecks_is_not_ready_with_the_rea
     chained(&node, FILE);
     let mut asked = admin(&agent).await;
     settled(&mut asked, "chained").await;
+    // A state counts once it has held for a whole re-check.
+    until_held(&mut asked, "chained", CHAIN_POLL).await;
     let began = Instant::now();
     replace(&node, FILE, b"{");
     let answer = loop {

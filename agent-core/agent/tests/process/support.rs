@@ -202,6 +202,11 @@ impl Agent {
         self.ended();
     }
 
+    /// A file of its own directory.
+    pub(crate) fn local(&self, name: &str) -> PathBuf {
+        self.local.join(name)
+    }
+
     pub(crate) fn admin_socket(&self) -> PathBuf {
         self.local.join("admin.sock")
     }

@@ -161,8 +161,8 @@ impl Running {
         let handle = server.handle();
         let bound = aether_durable::socket::bind(&path).unwrap();
         let listener = Arc::new(tokio::net::UnixListener::from_std(bound.listener).unwrap());
-        let (served, until) = (JoinSet::new(), CancellationToken::new());
-        let mut running = Self { _dir: dir, path, handle, counted, served, until, listener, server };
+        let (tasks, until) = (JoinSet::new(), CancellationToken::new());
+        let mut running = Self { _dir: dir, path, handle, counted, served: tasks, until, listener, server };
         running.session();
         running
     }

@@ -97,6 +97,11 @@ impl Machine {
         }
     }
 
+    /// Its name among the node's agents.
+    pub fn name(&self) -> &str {
+        &self.config.name
+    }
+
     /// Where the agent stands.
     pub fn phase(&self) -> &Phase {
         &self.phase

@@ -52,6 +52,16 @@ pub enum Placed {
     Bound,
 }
 
+impl Placed {
+    /// Its name in the admin API.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::HandedOver => "handed-over",
+            Self::Bound => "bound",
+        }
+    }
+}
+
 /// One takeover.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {

@@ -8,7 +8,7 @@ use aether_domain::limits::{TOMBSTONE_POLL, TOMBSTONES_MAX};
 use aether_domain::pods::{AddError, NetnsLook, Refusal, Seen, Trouble};
 use aether_pod_store::{Applied, StoreError};
 
-use crate::support::{Ground, add, at, containers, names, on_disk, record, tombstone};
+use crate::support::{Ground, add, at, containers, del, names, on_disk, record, tombstone};
 
 #[tokio::test]
 async fn k07_tombstones_are_applied_before_the_store_serves() {
@@ -136,4 +136,39 @@ async fn k07_while_the_store_is_kept_a_tombstone_is_applied_within_its_time() {
         }
         assert_eq!(store.records(), []);
     }
+}
+
+#[tokio::test]
+async fn t05_s03_a_standby_whose_table_is_old_applies_tombstones_to_the_files_and_says_what_the_old_owner_changed()
+ {
+    let ground = Ground::new();
+    let old = ground.owner().await;
+    for container in ["kept", "rewritten", "gone"] {
+        add(&old, record(container, 10)).await.unwrap();
+    }
+    let standby = ground.store();
+    standby.reload().await.unwrap();
+    add(&old, record("rewritten", 11)).await.unwrap();
+    del(&old, "gone", 12).await.unwrap();
+    add(&old, record("new", 13)).await.unwrap();
+    // A record that the standby has never seen, and its DEL, which found no agent.
+    add(&old, record("short", 14)).await.unwrap();
+    ground.tombstone("short", at(15));
+    drop(old);
+    assert_eq!(standby.apply_left().await.unwrap(), Applied { applied: 1, removed: 1, ..Applied::default() });
+    assert!(
+        add(&standby, record("x", 20)).await.is_err(),
+        "it serves before its records are what the disk holds"
+    );
+    assert!(!ground.record_file("short").exists());
+    let changes = standby.own().await.unwrap();
+    assert_eq!(containers(&changes.added), ["new"]);
+    assert_eq!(containers(&changes.removed), ["gone"]);
+    assert_eq!(
+        changes.updated.iter().map(|one| one.after.key.container.as_str()).collect::<Vec<_>>(),
+        ["rewritten"]
+    );
+    assert_eq!(containers(&standby.records()), ["kept", "new", "rewritten"]);
+    add(&standby, record("x", 20)).await.unwrap();
+    standby.rest().await;
 }

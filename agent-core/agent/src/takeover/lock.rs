@@ -1,0 +1,104 @@
+//! The node lock: tried, waited for, held for life (T01).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use aether_durable::atomic::WriteError;
+use aether_durable::lock::{Lock, Standing};
+use tokio::sync::mpsc;
+
+/// The lock of this agent, had or not.
+pub(crate) struct NodeLock {
+    path: PathBuf,
+    /// Held until the end of the process: nothing lets it go (T07).
+    held: Option<&'static Lock>,
+    /// The wait that counts. flock(2) cannot be called off: a thread of an older one lets its lock go at once.
+    wait: Arc<AtomicU64>,
+    got: mpsc::Sender<Got>,
+}
+
+/// What a waiting thread got.
+pub(crate) struct Got {
+    wait: u64,
+    lock: Result<Lock, WriteError>,
+}
+
+impl NodeLock {
+    /// A lock that is not had yet, and where waiting threads say what they got.
+    pub(crate) fn new(path: PathBuf) -> (Self, mpsc::Receiver<Got>) {
+        let (got, gets) = mpsc::channel(4);
+        (Self { path, held: None, wait: Arc::default(), got }, gets)
+    }
+
+    /// Tries without blocking. Whether it is had now.
+    pub(crate) fn try_take(&mut self) -> Result<bool, WriteError> {
+        if self.held.is_none() {
+            let lock = Lock::try_take(&self.path)?;
+            self.keep(lock);
+        }
+        Ok(self.held.is_some())
+    }
+
+    /// Has a thread wait in flock(2): it has the lock in the moment in which its holder ends.
+    pub(crate) fn wait(&self) -> std::io::Result<()> {
+        let wait = self.wait.fetch_add(1, Ordering::SeqCst) + 1;
+        let (path, current, got) = (self.path.clone(), Arc::clone(&self.wait), self.got.clone());
+        std::thread::Builder::new().name("node-lock".to_owned()).spawn(move || {
+            let lock = Lock::take(&path);
+            if current.load(Ordering::SeqCst) == wait {
+                // The receiver is gone only when the process ends.
+                let _ = got.blocking_send(Got { wait, lock });
+            }
+        })?;
+        Ok(())
+    }
+
+    /// The threads that wait do so for nobody.
+    pub(crate) fn stop_waiting(&self) {
+        self.wait.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Takes what a thread got; `false`: it does not count any more, and is let go.
+    pub(crate) fn take(&mut self, got: Got) -> Result<bool, WriteError> {
+        if got.wait != self.wait.load(Ordering::SeqCst) || self.held.is_some() {
+            return Ok(false);
+        }
+        self.keep(Some(got.lock?));
+        Ok(true)
+    }
+
+    /// Whether the path still names the locked file; without the lock it is not asked.
+    pub(crate) fn standing(&self) -> Standing {
+        self.held.map_or(Standing::Ours, Lock::standing)
+    }
+
+    fn keep(&mut self, lock: Option<Lock>) {
+        self.held = lock.map(|lock| &*Box::leak(Box::new(lock)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn t01_t13_a_wait_ends_with_its_holder_and_one_that_was_called_off_keeps_no_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("agent.lock");
+        let holder = Lock::try_take(&path).unwrap().unwrap();
+        let (mut lock, mut gets) = NodeLock::new(path.clone());
+        assert!(!lock.try_take().unwrap());
+        lock.wait().unwrap();
+        lock.stop_waiting();
+        lock.wait().unwrap();
+        drop(holder);
+        let got = tokio::time::timeout(Duration::from_secs(20), gets.recv()).await.unwrap().unwrap();
+        assert!(lock.take(got).unwrap());
+        assert_eq!(lock.standing(), Standing::Ours);
+        assert!(lock.try_take().unwrap());
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(lock.standing(), Standing::Replaced);
+    }
+}
