@@ -175,7 +175,8 @@ fn slow_compiler(node: &Node) -> String {
     std::fs::write(&script, text).unwrap();
     std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
     std::fs::create_dir_all(node.path("modules")).unwrap();
-    std::fs::write(node.path("modules/slow.toml"), "world = \"pod-policy\"\non-failure = \"allow\"\n").unwrap();
+    std::fs::write(node.path("modules/slow.toml"), "world = \"pod-policy\"\non-failure = \"allow\"\n")
+        .unwrap();
     std::fs::write(node.path("modules/slow.wasm"), b"\0asm\x0d\0\x01\0").unwrap();
     script.to_string_lossy().into_owned()
 }
