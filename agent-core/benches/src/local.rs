@@ -86,12 +86,13 @@ impl Local {
 fn install(dir: &Path) -> Result<()> {
     let net_d = dir.join("net.d");
     std::fs::create_dir(&net_d)?;
+    std::fs::create_dir(dir.join("bin"))?;
     std::fs::write(net_d.join(FLANNEL_FILE), FLANNEL)?;
     let mut installer = Command::new(tools::program_under_test(INSTALLER)?);
     for (flag, name) in [("--cni-conf-dir", "net.d"), ("--cni-bin-dir", "bin"), ("--state-dir", "state")] {
         installer.arg(flag).arg(dir.join(name));
     }
-    installer.arg("--plugin-source").arg(tools::program_under_test(paths::PLUGIN)?);
+    installer.arg("--no-wait").arg("--plugin-source").arg(tools::program_under_test(paths::PLUGIN)?);
     let output = installer.output().context("run the installer")?;
     ensure!(output.status.success(), "the installer: {}", String::from_utf8_lossy(&output.stderr).trim());
     Ok(())
