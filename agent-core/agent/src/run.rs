@@ -56,6 +56,8 @@ pub(crate) async fn run(config: Config, level: Level) -> anyhow::Result<Ended> {
         }
     };
     tracing::info!(ran_s = began.elapsed().as_secs(), "ended");
+    // Taken down by the kernel as a whole, not piece by piece: the modules' threads would be waited for.
+    std::mem::forget((shell, tasks));
     Ok(ended)
 }
 
