@@ -171,7 +171,9 @@ fn t03_t09_a_complete_standby_leaves_no_trace_and_is_forgotten_when_it_ends() {
 fn slow_compiler(node: &Node) -> String {
     let script = node.path("compiler");
     let done = node.path("done");
-    let text = format!("#!/bin/sh\nwhile [ ! -e {} ]; do sleep 0.05; done\nexit 1\n", done.display());
+    // It ends with the test's directory, whoever is killed before.
+    let waits = format!("[ ! -e {} ] && [ -e {} ]", done.display(), script.display());
+    let text = format!("#!/bin/sh\nwhile {waits}; do sleep 0.05; done\nexit 1\n");
     std::fs::write(&script, text).unwrap();
     std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
     std::fs::create_dir_all(node.path("modules")).unwrap();
