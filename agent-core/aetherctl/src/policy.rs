@@ -24,7 +24,7 @@ pub(crate) enum Command {
         sdk: PathBuf,
     },
     /// Runs the policy under its own manifest, as an agent would, on each of its scenarios. Exit code 0: all came out as
-    /// they say, 5: not. Builds it first where the directory holds a Cargo.toml.
+    /// they say, 5: not. Builds it first where the directory holds a Cargo.toml or a policy.c.
     Test {
         /// The policy's directory.
         #[arg(default_value = ".")]

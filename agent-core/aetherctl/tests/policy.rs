@@ -52,6 +52,26 @@ fn m12_the_template_is_built_tried_packed_and_inspected_by_following_its_readme(
     assert!(text.contains("unknown field `grnt`"), "{text}");
 }
 
+/// One of the examples is in C: it is built, tried and packed by the same commands.
+#[test]
+fn m12_a_policy_in_c_is_built_tried_packed_and_inspected() {
+    let root = tempfile::tempdir().unwrap();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../modules/examples/dual-stack");
+    let policy = root.path().join("dual-stack");
+    std::fs::create_dir_all(policy.join("scenarios")).unwrap();
+    for file in ["policy.c", "module.toml", "scenarios/both.toml", "scenarios/v4-only.toml"] {
+        std::fs::copy(example.join(file), policy.join(file)).unwrap();
+    }
+    let text = ended(&aetherctl(&policy, &["test"]), 0);
+    assert!(text.contains("v4-only   deny      deny     ok"), "{text}");
+    ended(&aetherctl(&policy, &["pack"]), 0);
+    let text = ended(&aetherctl(&policy, &["inspect", "module.wasm"]), 0);
+    for words in ["world    pod-policy", "contract 0.1.0", "nothing has to be granted"] {
+        assert!(text.contains(words), "{words} is not in\n{text}");
+    }
+    assert!(!text.contains("wasi"), "{text}");
+}
+
 #[test]
 fn m12_what_cannot_be_done_is_said_with_the_remedy() {
     let root = tempfile::tempdir().unwrap();

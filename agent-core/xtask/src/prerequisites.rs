@@ -11,7 +11,7 @@ use crate::run;
 const GO: (u32, u32) = (1, 26);
 
 /// Debian's packages, each with a file that shows that it is there.
-const PACKAGES: [(&str, &str); 8] = [
+const PACKAGES: [(&str, &str); 10] = [
     ("containerd", "/usr/bin/containerd"),
     ("runc", "/usr/sbin/runc"),
     ("containernetworking-plugins", "/usr/lib/cni/portmap"),
@@ -20,6 +20,9 @@ const PACKAGES: [(&str, &str); 8] = [
     ("strace", "/usr/bin/strace"),
     ("e2fsprogs", "/usr/bin/chattr"),
     ("gcc", "/usr/bin/gcc"),
+    // For the example policy in C.
+    ("clang", "/usr/bin/clang"),
+    ("lld", "/usr/bin/wasm-ld"),
 ];
 
 /// What builds the modules on a machine whose Rust has no wasm target: a compiler and its library's source, from Debian.

@@ -3,6 +3,7 @@
 //! It works with a toolchain that has `wasm32-unknown-unknown` (`rustup target add`) and with one that has only the
 //! standard library's sources (Debian's `rustc-web`, `cargo-web` and `rust-web-src`).
 
+pub mod c;
 mod standard;
 mod toolchain;
 
@@ -22,6 +23,11 @@ pub enum BuildError {
     /// Nothing here can build for WebAssembly.
     #[error(transparent)]
     Toolchain(#[from] ToolchainError),
+    /// Nothing here can build C for WebAssembly.
+    #[error(
+        "a policy in C is built by clang and wasm-ld, which are not on the path: on Debian `apt-get install clang lld`"
+    )]
+    Clang,
     /// The guest does not build.
     #[error("`{command}` failed: {why}")]
     Cargo {
@@ -105,11 +111,11 @@ fn prebuilt(directory: &Path, package: &str) -> PathBuf {
     directory.join(format!("{}.wasm", package.strip_prefix("aether-").unwrap_or(package)))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, BuildError> {
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, BuildError> {
     std::fs::read(path).map_err(|source| BuildError::Read { path: path.to_owned(), source })
 }
 
-fn run(command: &mut Command) -> Result<(), BuildError> {
+pub(crate) fn run(command: &mut Command) -> Result<(), BuildError> {
     let shown = format!("{command:?}");
     let failed = |why: String| BuildError::Cargo { command: shown.clone(), why };
     let output = command.output().map_err(|error| failed(error.to_string()))?;

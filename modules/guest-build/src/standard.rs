@@ -73,8 +73,8 @@ fn make(work: &Path, build: &mut std::process::Command) -> Result<PathBuf, Build
     let built = target.join(TARGET).join("release/deps");
     for entry in std::fs::read_dir(&built).map_err(place)? {
         let path = entry.map_err(place)?.path();
-        let library = path.extension().is_some_and(|ending| ending == "rlib");
-        if let Some(file) = path.file_name().filter(|_| library) {
+        let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
+        if file.ends_with(".rlib") && !file.starts_with("libnothing-") {
             std::fs::rename(&path, libraries.join(file)).map_err(place)?;
         }
     }

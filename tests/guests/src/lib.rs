@@ -189,9 +189,13 @@ impl Bench {
     }
 
     fn of(builtins: &[Builtin], budget: Duration) -> Self {
-        let node = Arc::new(FakeNode::default());
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("modules")).unwrap();
+        Self::at(directory, builtins, budget)
+    }
+
+    fn at(directory: TempDir, builtins: &[Builtin], budget: Duration) -> Self {
+        let node = Arc::new(FakeNode::default());
         let config = Config {
             node: "node-1".to_owned(),
             agent_version: "0.1.0".to_owned(),
@@ -202,6 +206,12 @@ impl Bench {
         };
         let host = Host::new(config, builtins, node.clone(), Arc::new(Once)).unwrap();
         Self { node, host, directory }
+    }
+
+    /// The next agent on the same node, with the directories as they are.
+    pub fn restarted(self) -> Self {
+        drop(self.host);
+        Self::at(self.directory, &[], PATIENCE)
     }
 
     /// The directory of modules.

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use aether_module_host::action::{Action, TaintEffect};
 use aether_module_host::cache::digest;
 use aether_module_host::ports::{Condition, NodeView, Taint, UpstreamsSummary};
-use aether_module_host::verdict::{By, Decision, Verdict};
+use aether_module_host::verdict::{By, Decision, Retry, Verdict};
 use aether_test_guests::{Bench, pod};
 
 #[path = "contract/wits.rs"]
@@ -179,4 +179,29 @@ fn m10_behaviours_that_were_built_for_a_release_load_and_act() {
             && did(|action| matches!(action, Action::RemoveTaint { .. }))
             && did(|action| *action == Action::FlushUpstreams)
     });
+}
+
+/// The contract is for every language: the example in C under its own manifest and the real limits.
+#[test]
+fn m10_m12_a_policy_in_c_loads_and_answers() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../modules/examples/dual-stack");
+    let target = tempfile::tempdir().unwrap();
+    let component =
+        aether_guest_build::c::policy(&directory, target.path()).unwrap_or_else(|error| panic!("{error}"));
+    assert!(component.len() < 64 << 10, "{} bytes", component.len());
+    let manifest = std::fs::read_to_string(directory.join("module.toml")).unwrap();
+    let bench = Bench::patient();
+    bench.load("dual-stack", &manifest, &component).unwrap();
+    bench.host.take_over(1);
+    let asked = |addresses: &[&str]| {
+        let addresses = addresses.iter().map(|one| (*one).to_owned()).collect();
+        bench.host.evaluate(&aether_module_host::pod::Pod { addresses, ..pod("web") }).decision
+    };
+    assert!(matches!(asked(&["10.0.0.2/24", "fd00::2/64"]), Decision::Admit { .. }));
+    for (address, words) in [("10.0.0.2/24", "no IPv6"), ("fd00::2/64", "no IPv4")] {
+        let Decision::Deny { denial, .. } = asked(&[address]) else { panic!("{address} passes") };
+        assert!(denial.message.contains(words) && denial.retry == Retry::Later, "{denial:?}");
+    }
+    let error = bench.load("dual-stack", &format!("{manifest}settings = {{ a = 1 }}\n"), &component);
+    assert!(error.unwrap_err().contains("this policy has no settings"));
 }

@@ -110,3 +110,26 @@ fn m08_a_module_that_is_removed_is_asked_no_more() {
     assert_eq!(bench.host.evaluate(&pod("web")).decision, Decision::Admit { changes: vec![] });
     assert!(bench.host.status().is_empty());
 }
+
+/// What ran in the agent before is not there any more: M05 speaks where no good version is loaded, for `last-good` too.
+#[test]
+fn m05_m08_after_a_restart_a_broken_file_is_what_its_failure_policy_says_until_it_is_repaired() {
+    for (on_failure, admits) in [("deny", false), ("last-good", false), ("allow", true)] {
+        let manifest = format!("world = \"pod-policy\"\non-failure = {on_failure:?}");
+        let bench = Bench::patient();
+        bench.load("policy", &manifest, HOSTILE).unwrap();
+        bench.host.take_over(1);
+        let broken = bench.load("policy", &manifest, b"text").unwrap_err();
+        let admitted =
+            |bench: &Bench| matches!(bench.host.evaluate(&pod("web")).decision, Decision::Admit { .. });
+        assert!(admitted(&bench), "{on_failure}: the good one goes on");
+        let bench = bench.restarted();
+        of(&bench.host.rescan(), "policy").unwrap_err();
+        bench.host.take_over(2);
+        assert_eq!(admitted(&bench), admits, "{on_failure}");
+        let status = bench.status("policy");
+        assert_eq!((status.state, status.problem.as_str()), ("rejected", broken.as_str()));
+        bench.load("policy", &manifest, HOSTILE).unwrap();
+        assert!(admitted(&bench), "{on_failure}: the next good file is taken");
+    }
+}

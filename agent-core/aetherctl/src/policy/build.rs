@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use aether_durable::Attributes;
 use aether_durable::atomic;
+use aether_guest_build::c;
 use aether_module_host::cache::digest;
 use anyhow::{Context as _, bail};
 
@@ -16,7 +17,11 @@ const COMPONENT_MAGIC: [u8; 8] = [0, b'a', b's', b'm', 0x0d, 0, 1, 0];
 /// Makes the component and says where it is.
 pub(super) fn pack(from: &Path, to: Option<PathBuf>) -> anyhow::Result<String> {
     let (component, beside) = if from.is_dir() {
-        (of_crate(from)?, from.join(COMPONENT))
+        (
+            of_sources(from)?
+                .with_context(|| format!("{} holds no Cargo.toml and no {}", from.display(), c::SOURCE))?,
+            from.join(COMPONENT),
+        )
     } else {
         let bytes = std::fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
         if bytes.starts_with(&COMPONENT_MAGIC) {
@@ -30,8 +35,18 @@ pub(super) fn pack(from: &Path, to: Option<PathBuf>) -> anyhow::Result<String> {
     Ok(format!("{}: {} bytes, sha256 {}\n", to.display(), component.len(), digest(&component)))
 }
 
-/// Builds the crate in a directory.
-pub(super) fn of_crate(directory: &Path) -> anyhow::Result<Vec<u8>> {
+/// Builds what a directory holds the sources of: a crate, or a policy in C. `None` where it holds neither.
+pub(super) fn of_sources(directory: &Path) -> anyhow::Result<Option<Vec<u8>>> {
+    if directory.join("Cargo.toml").is_file() {
+        return of_crate(directory).map(Some);
+    }
+    if directory.join(c::SOURCE).is_file() {
+        return Ok(Some(c::policy(directory, &directory.join("target"))?));
+    }
+    Ok(None)
+}
+
+fn of_crate(directory: &Path) -> anyhow::Result<Vec<u8>> {
     let manifest = directory.join("Cargo.toml");
     let text =
         std::fs::read_to_string(&manifest).with_context(|| format!("cannot read {}", manifest.display()))?;

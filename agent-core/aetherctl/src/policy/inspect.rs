@@ -20,6 +20,8 @@ pub(crate) struct Seen {
     bytes: usize,
     /// The world whose export it has; `None` where it has none of ours.
     world: Option<&'static str>,
+    /// The contract's version that it was built for, by the export.
+    contract: Option<String>,
     imports: Vec<String>,
     exports: Vec<String>,
     /// Lines for `[grant]`.
@@ -55,16 +57,25 @@ fn judge(sha256: String, bytes: usize, imports: Vec<String>, exports: Vec<String
         exported.iter().any(|name| name == world.export())
             && needed.iter().all(|capability| capability.fits(*world))
     };
-    let world = World::ALL.into_iter().find(fits).map(World::name);
+    let world = World::ALL.into_iter().find(fits);
+    let contract = world.and_then(|world| {
+        let of = |name: &&String| bare(name) == world.export();
+        Some(exports.iter().find(of)?.split_once('@')?.1.to_owned())
+    });
+    let world = world.map(World::name);
     let grant = needed.into_iter().filter_map(Capability::how).map(str::to_owned).collect();
-    Seen { sha256, bytes, world, imports, exports, grant, unknown }
+    Seen { sha256, bytes, world, contract, imports, exports, grant, unknown }
 }
 
 impl Seen {
     pub(super) fn table(&self) -> String {
         let mut text = String::new();
         let world = self.world.unwrap_or("none of ours: it does not export what a module must");
-        let _ = writeln!(text, "world    {world}\nsize     {} bytes\nsha256   {}", self.bytes, self.sha256);
+        let _ = writeln!(text, "world    {world}");
+        if let Some(contract) = &self.contract {
+            let _ = writeln!(text, "contract {}", printable(contract));
+        }
+        let _ = writeln!(text, "size     {} bytes\nsha256   {}", self.bytes, self.sha256);
         for (what, names) in [("imports", &self.imports), ("exports", &self.exports)] {
             let _ = writeln!(text, "{what}");
             for name in names {
@@ -100,7 +111,7 @@ mod tests {
         let policy = seen(&["aether:base/types@0.1.0", "aether:base/log@0.1.0"], "aether:policy/pods@0.1.0");
         assert_eq!((policy.world, policy.grant.len()), (Some("pod-policy"), 0));
         let gate = seen(&["aether:node/taint@0.1.0"], "aether:behaviour/lifecycle@0.1.0");
-        assert_eq!(gate.world, Some("taint-gate"));
+        assert_eq!((gate.world, gate.contract.as_deref()), (Some("taint-gate"), Some("0.1.0")));
         assert!(gate.table().contains("node.remove-taints"), "{}", gate.table());
         let wasi = seen(&["wasi:io/streams@0.2.0"], "run");
         assert_eq!(wasi.world, None);

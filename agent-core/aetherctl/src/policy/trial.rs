@@ -122,8 +122,8 @@ pub(super) fn run(directory: &Path, compiler: Option<PathBuf>) -> anyhow::Result
     let name = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = Name::try_from(name.to_owned()).map_err(anyhow::Error::msg)?;
     let manifest = read(&directory.join("module.toml"))?;
-    let component = if directory.join("Cargo.toml").is_file() {
-        build::of_crate(&directory)?
+    let component = if let Some(built) = build::of_sources(&directory)? {
+        built
     } else {
         let path = directory.join(build::COMPONENT);
         std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?
