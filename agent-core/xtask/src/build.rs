@@ -26,6 +26,10 @@ const POLICIES: [(&str, &str); 3] = [
     ("aether-example-refuse-host-ports", "refuse-host-ports.wasm"),
 ];
 
+/// What makes of the agent one that knows no hand-over, as one of the past (T06), and the file's name.
+const WITHOUT_HANDOVER: &str = "aether-agent/without-handover";
+const PAST_AGENT: &str = "aether-agent-without-handover";
+
 /// How much a build may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Build {
@@ -50,15 +54,20 @@ pub(crate) fn binaries(how: Build) -> Result<()> {
     let node = NODE.map(|(package, _)| package);
     match how {
         Build::Quick => {
+            let all = [node.as_slice(), &[COMPILER.0]].concat();
+            run::step("build an agent of the past, without the hand-over", || {
+                compile(how, &all, &[WITHOUT_HANDOVER])?;
+                put(&target_dir()?.join("debug/aether-agent"), &how.directory(), PAST_AGENT)
+            })?;
             run::step("build agent, compiler of modules, installer, aetherctl and the node harness", || {
-                compile(how, &[node.as_slice(), &[COMPILER.0]].concat())
+                compile(how, &all, &[])
             })?;
         }
         Build::Ship => {
             run::step("build agent, installer, aetherctl and the node harness, as they ship", || {
-                compile(how, &node)
+                compile(how, &node, &[])
             })?;
-            run::step("build the compiler of modules, as it ships", || compile(how, &[COMPILER.0]))?;
+            run::step("build the compiler of modules, as it ships", || compile(how, &[COMPILER.0], &[]))?;
         }
     }
     let out = target_dir()?.join(if how == Build::Ship { "release" } else { "debug" });
@@ -71,7 +80,7 @@ pub(crate) fn binaries(how: Build) -> Result<()> {
 }
 
 /// Builds packages with one set of features for all of them.
-fn compile(how: Build, packages: &[&str]) -> Result<()> {
+fn compile(how: Build, packages: &[&str], features: &[&str]) -> Result<()> {
     let mut cargo = run::cargo();
     cargo.arg("build");
     if how == Build::Ship {
@@ -79,6 +88,9 @@ fn compile(how: Build, packages: &[&str]) -> Result<()> {
     }
     for package in packages {
         cargo.args(["--package", package]);
+    }
+    if !features.is_empty() {
+        cargo.arg("--features").arg(features.join(","));
     }
     run::check(&mut cargo)
 }

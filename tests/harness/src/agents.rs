@@ -16,14 +16,14 @@ use crate::node::Node;
 use crate::process::{Behind, Process};
 use crate::{socket, tools, wait};
 
+/// An agent that knows no hand-over: one of the past, built for tests.
+pub const PAST_AGENT: &str = "aether-agent-without-handover";
 /// The agent's program.
 pub const AGENT: &str = "aether-agent";
 /// The name of the only agent of a node; its directory is the usual one.
 const ONLY: &str = "aether";
 /// The flag for an agent's own directory.
 const LOCAL_DIR: &str = "--local-dir";
-/// The socket on which an agent tells whether it is ready.
-const HEALTH: &str = "health.sock";
 /// Within which an agent must serve or stand by; a few tenths of a second are usual.
 pub const AGENT_LIMIT: Duration = Duration::from_secs(60);
 
@@ -122,7 +122,7 @@ impl Agent {
 
     /// What its probe would be told: ready, or an error that names the gates that are missing.
     pub async fn readiness(&self) -> anyhow::Result<()> {
-        let health = self.path.join(HEALTH);
+        let health = self.path.join(paths::HEALTH_SOCKET);
         let answer = ask_http(&health, "/readyz").await?;
         ensure!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         Ok(())
@@ -130,17 +130,7 @@ impl Agent {
 
     /// Waits until it is ready: as owner, or as a complete standby.
     pub async fn ready(&mut self) -> anyhow::Result<()> {
-        self.until("ready", async |agent| {
-            if agent.path.join(HEALTH).exists() {
-                return agent.readiness().await;
-            }
-            // An agent older than the probe says it by its log alone.
-            agent.role().await?;
-            let log = agent.log();
-            ensure!(log.contains("standing by") || log.contains("serving on"), "{log}");
-            Ok(())
-        })
-        .await
+        self.until("ready", async |agent| agent.readiness().await).await
     }
 
     /// Waits until it stands by.
@@ -162,6 +152,14 @@ impl Agent {
             Ok(())
         })
         .await
+    }
+
+    /// Lets the kernel kill it for want of memory, the next time it asks for some: it is moved into a group of `node` whose
+    /// limit is a page. Whoever asks it something makes it ask.
+    pub fn starve(&self, node: &Node) -> anyhow::Result<()> {
+        let group = node.memory_group(self.name())?;
+        std::fs::write(group.join("cgroup.procs"), self.pid().to_string())
+            .with_context(|| format!("cannot move {} to {}", self.name(), group.display()))
     }
 
     /// Waits for a line of its log that contains `part`.
@@ -234,11 +232,14 @@ impl Node {
         };
         let mut given = start.arguments.iter().skip_while(|&argument| argument != LOCAL_DIR);
         let local = given.nth(1).cloned().unwrap_or_else(|| format!("/tmp/{}", start.name));
+        // By its environment: one of the past does not know the flag.
+        let known_as = format!("AETHER_POD_NAME={}", start.name);
         let mut line = Vec::new();
         let behind = if start.inject.is_empty() {
+            line.extend(["env", &known_as]);
             Behind::Program
         } else {
-            line.extend(["strace", "-f", "-qq", "-o", "/dev/null"]);
+            line.extend(["strace", "-f", "-qq", "-o", "/dev/null", "-E", &known_as]);
             line.extend(start.inject.iter().map(String::as_str));
             Behind::Strace
         };

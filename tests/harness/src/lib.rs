@@ -14,6 +14,7 @@ pub mod image;
 mod init;
 pub mod lists;
 pub mod load;
+mod memory;
 mod node;
 pub mod plugin;
 pub mod policy;
@@ -26,7 +27,7 @@ pub mod tools;
 pub mod wait;
 
 pub use aether::{INSTALLER, PROGRAMS};
-pub use agents::{AGENT, AGENT_LIMIT, Agent, Start};
+pub use agents::{AGENT, AGENT_LIMIT, Agent, PAST_AGENT, Start};
 pub use containerd::Containerd;
 pub use node::{Node, Options};
 pub use process::{Process, Signal, was_killed};

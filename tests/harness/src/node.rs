@@ -174,6 +174,11 @@ impl Node {
         self.init.pid()
     }
 
+    /// The parent of its pods' cgroups.
+    pub(crate) fn cgroup(&self) -> &str {
+        &self.cgroup
+    }
+
     /// A path of the node as this process can open it. An absolute link on the way would lead out of the node; the one
     /// that runtimes use, `/var/run`, is followed here.
     pub fn path(&self, inside: &str) -> PathBuf {

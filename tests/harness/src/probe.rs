@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use aether_api::cni::StatusRequest;
 use aether_api::cni::cni_client::CniClient;
 use anyhow::{Context as _, anyhow};
+use tokio::net::UnixStream;
 
 use crate::socket;
 
@@ -81,6 +82,15 @@ impl Answers {
     pub fn is_empty(&self) -> bool {
         self.moments.is_empty()
     }
+}
+
+/// One Status call over a connection that stands already, and over no other.
+pub async fn ask_over(stream: UnixStream) -> anyhow::Result<()> {
+    let mut client = CniClient::new(socket::channel_over(stream).await?);
+    tokio::time::timeout(ANSWER * 2, client.status(StatusRequest { caller: None }))
+        .await
+        .context("no answer came")??;
+    Ok(())
 }
 
 fn probe(stop: &AtomicBool, socket: &Path) -> anyhow::Result<Answers> {

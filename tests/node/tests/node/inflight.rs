@@ -126,3 +126,39 @@ async fn k07_t05_a_del_while_the_owner_hangs_is_applied_before_the_next_one_serv
     assert!(findings.is_clean(), "{findings}");
     Ok(())
 }
+
+/// Connections that wait in the queue of the owner's listener are answered by whoever comes next, on that very connection.
+async fn queued_connections(end: Signal) -> anyhow::Result<()> {
+    let mut stage = Stage::patient(Containerd::V2).await?;
+    let mut owner = stage.owner().await?;
+    let mut standby = stage.standby().await?;
+    owner.signal(Signal::STOP);
+    let socket = stage.rig.node.path(aether_domain::paths::CNI_SOCKET_PATH);
+    let mut asking = JoinSet::new();
+    for _ in 0..QUEUED {
+        let stream = tokio::net::UnixStream::connect(&socket).await?;
+        asking.spawn(async move { aether_harness::probe::ask_over(stream).await });
+    }
+    owner.signal(end);
+    owner.signal(Signal::CONT);
+    owner.gone(AGENT_LIMIT)?;
+    standby.owns().await?;
+    let mut failed = Vec::new();
+    while let Some(asked) = asking.join_next().await {
+        failed.extend(asked?.err().map(|error| format!("{error:#}")));
+    }
+    ensure!(failed.is_empty(), "{} of {QUEUED} were not answered: {:?}", failed.len(), failed.first());
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t13_two_hundred_connections_queued_at_an_owner_that_is_told_to_stop_are_all_answered()
+-> anyhow::Result<()> {
+    queued_connections(Signal::TERM).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t13_two_hundred_connections_queued_at_an_owner_that_is_killed_are_all_answered() -> anyhow::Result<()>
+{
+    queued_connections(Signal::KILL).await
+}

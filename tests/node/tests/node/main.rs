@@ -6,6 +6,7 @@
 mod brokenly;
 mod inflight;
 mod killed;
+mod past;
 mod roll;
 mod standby;
 mod stopped;

@@ -78,20 +78,23 @@ async fn t09_an_owner_that_never_exits_leaves_the_standby_a_standby() -> anyhow:
     Ok(())
 }
 
-/// The moments at which a standby is killed: at its N-th call of the kernel, each thread counted by itself. What each of them
-/// is for, the log tells; the first ones only start the program, the last ones serve.
-const STEPS: [&str; 12] = [
+/// The moments at which a standby is killed: at its N-th call of the kernel, each thread counted by itself. The first ones
+/// are before it has stood by: its own sockets, the lock, the call on the owner, the greeting, the records. Then it is asked
+/// "ready?", has the lock, looks at the paths, applies tombstones, reads the records anew, listens, accepts, removes.
+const STEPS: [&str; 14] = [
+    "inject=bind:signal=KILL:when=1",
     "inject=flock:signal=KILL:when=1",
     "inject=flock:signal=KILL:when=2",
-    "inject=bind:signal=KILL:when=1",
-    "inject=bind:signal=KILL:when=2",
-    "inject=listen:signal=KILL:when=2",
-    "inject=/rename:signal=KILL:when=1",
-    "inject=/unlink:signal=KILL:when=1",
+    "inject=connect:signal=KILL:when=1",
+    "inject=recvmsg:signal=KILL:when=1",
+    "inject=recvmsg:signal=KILL:when=3",
+    "inject=sendmsg:signal=KILL:when=2",
     "inject=getdents64:signal=KILL:when=1",
     "inject=getdents64:signal=KILL:when=5",
-    "inject=accept4:signal=KILL:when=2",
-    "inject=fsync:signal=KILL:when=1",
+    "inject=listen:signal=KILL:when=3",
+    "inject=/rename:signal=KILL:when=1",
+    "inject=/unlink:signal=KILL:when=2",
+    "inject=accept4:signal=KILL:when=3",
     "inject=/stat:signal=KILL:when=40",
 ];
 
@@ -117,6 +120,62 @@ async fn t09_t10_a_standby_killed_at_any_step_of_its_takeover_fails_no_call() ->
         rescue.owns().await?;
         owner = rescue;
     }
+    stage.all_well(load).await?;
+    Ok(())
+}
+
+/// An operator's module whose compiler takes until the file `done` is there; the flag that names the compiler.
+fn slow_compiler(node: &Node) -> anyhow::Result<[String; 2]> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let script = node.dir().join("bin/slow-modc");
+    std::fs::write(&script, "#!/bin/sh\nwhile [ ! -e /mnt/node/done ]; do sleep 0.05; done\nexit 1\n")?;
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755))?;
+    node.put_policy("slow", "world = \"pod-policy\"\nmode = \"audit\"\n", b"\0asm\x0d\0\x01\0")?;
+    Ok(["--module-compiler".to_owned(), "/mnt/node/bin/slow-modc".to_owned()])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t04_t12_sigterm_while_the_standby_is_half_built_is_put_off_until_it_is_complete()
+-> anyhow::Result<()> {
+    let mut stage = Stage::usual(Containerd::V2).await?;
+    let mut owner = stage.owner().await?;
+    let compiler = slow_compiler(&stage.rig.node)?;
+    let start = stage.another().with(&compiler.each_ref().map(String::as_str));
+    let mut standby = stage.rig.node.spawn_one(&start)?;
+    standby.logged("attached to the owner").await?;
+    let load = stage.plugins().await?;
+    owner.signal(Signal::TERM);
+    owner.logged("SIGTERM is put off").await?;
+    load.flows().await?;
+    assert!(owner.is_running());
+    let why = standby.readiness().await.err().context("a standby without its modules is ready")?;
+    assert!(why.to_string().contains("not ready: policies"), "{why:#}");
+    std::fs::write(stage.rig.node.dir().join("done"), "")?;
+    owner.gone(AGENT_LIMIT)?;
+    standby.owns().await?;
+    load.flows().await?;
+    stage.all_well(load).await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t12_an_owner_goes_after_half_its_grace_when_the_standby_is_never_complete() -> anyhow::Result<()> {
+    let mut stage = Stage::patient(Containerd::V2).await?;
+    let start = stage.another().with(&["--termination-grace", "6"]);
+    let mut owner = stage.owner_by(&start).await?;
+    let compiler = slow_compiler(&stage.rig.node)?;
+    let start = stage.another().with(&compiler.each_ref().map(String::as_str));
+    let mut standby = stage.rig.node.spawn_one(&start)?;
+    standby.logged("attached to the owner").await?;
+    let load = stage.plugins().await?;
+    let told = std::time::Instant::now();
+    owner.signal(Signal::TERM);
+    owner.gone(AGENT_LIMIT)?;
+    assert!(told.elapsed() >= Duration::from_secs(3), "it went after {:?}", told.elapsed());
+    // An incomplete standby that gets the lock goes on as a lone agent.
+    standby.owns().await?;
+    load.flows().await?;
+    std::fs::write(stage.rig.node.dir().join("done"), "")?;
     stage.all_well(load).await?;
     Ok(())
 }
