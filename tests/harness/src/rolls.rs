@@ -27,6 +27,9 @@ pub(crate) async fn once(node: &Node, mut old: Agent) -> anyhow::Result<Agent> {
     let rolling = node.roll_under_load(&mut old, &start);
     let (new, figures) = step("2 clients of containerd, the plugin every 50 ms: one roll", rolling).await?;
     show(&figures);
+    title("aetherctl takeover");
+    let admin_socket = new.admin_socket();
+    line(node.run(&["aetherctl", "--admin-socket", &admin_socket, "takeover"])?.trim_end());
     figures.record.nothing_failed()?;
     ensure!(figures.findings.is_clean(), "{}", figures.findings);
     Ok(new)

@@ -165,6 +165,7 @@ fn next() {
         ("cargo xtask shell aetherctl chain", "which list the runtime would load, and whether it is chained"),
         ("cargo xtask shell aetherctl conditions", "what readiness is made of"),
         ("cargo xtask roll", "another roll under load"),
+        ("cargo xtask shell aetherctl takeover", "how the owner came to own the node"),
         ("cargo xtask shell cat /etc/cni/net.d/10-flannel.conflist", "the list"),
         ("cargo xtask shell aether-cni-install --check", "the chain without an agent"),
         ("cargo xtask shell aether-cni-install uninstall", "the entry goes, byte for byte"),

@@ -111,9 +111,11 @@ impl Scene {
     fn agent(&mut self, chance: &mut Chance) -> Result<bool> {
         let [first, second] = &mut self.agents;
         let doomed = if chance.below(2) == 0 { first } else { second };
+        // pause: the moment of the kill is what is random here
         std::thread::sleep(chance.time(AGENT_LIFE));
         if chance.below(3) == 0 {
             doomed.signal(Signal::TERM);
+            // pause: as above
             std::thread::sleep(chance.time(AGENT_DEATH));
         }
         let lived = doomed.is_running();
