@@ -67,8 +67,8 @@ fn make(work: &Path, build: &mut std::process::Command) -> Result<PathBuf, Build
         .env("CARGO_UNSTABLE_BUILD_STD", "std,panic_abort")
         .args(["build", "--release"]);
     crate::run(build)?;
-    let made = work.join("sysroot");
-    let libraries = made.join("lib/rustlib").join(TARGET).join("lib");
+    let sysroot = work.join("sysroot");
+    let libraries = sysroot.join("lib/rustlib").join(TARGET).join("lib");
     std::fs::create_dir_all(&libraries).map_err(place)?;
     let built = target.join(TARGET).join("release/deps");
     for entry in std::fs::read_dir(&built).map_err(place)? {
@@ -78,7 +78,7 @@ fn make(work: &Path, build: &mut std::process::Command) -> Result<PathBuf, Build
             std::fs::rename(&path, libraries.join(file)).map_err(place)?;
         }
     }
-    Ok(made)
+    Ok(sysroot)
 }
 
 /// The folder's name: what the compiler says of itself, as far as a file name holds it.

@@ -84,6 +84,7 @@ const RESERVED: [(&str, &[&str], &str); 8] = [
         &[
             "aether-cni",
             "aether-cni-server",
+            "aether-handover",
             "aether-pod-store",
             "aether-chain-watch",
             "aether-agent",

@@ -8,9 +8,17 @@ const LINES_MAX: usize = 600;
 
 /// One forbidden call in product code: the text, who may use it (a path prefix), and what to use in its place.
 const FORBIDDEN: [(&str, &[&str], &str); 10] = [
-    ("std::fs::write", &["agent-core/xtask", "modules/builtin/build.rs"], "write through aether-durable"),
-    ("fs::write(", &["agent-core/xtask", "modules/builtin/build.rs"], "write through aether-durable"),
-    ("File::create", &["agent-core/xtask"], "write through aether-durable"),
+    (
+        "std::fs::write",
+        &["agent-core/xtask", "modules/builtin/build.rs", "modules/guest-build"],
+        "write through aether-durable",
+    ),
+    (
+        "fs::write(",
+        &["agent-core/xtask", "modules/builtin/build.rs", "modules/guest-build"],
+        "write through aether-durable",
+    ),
+    ("File::create", &["agent-core/xtask", "modules/guest-build"], "write through aether-durable"),
     ("OpenOptions::new", &["agent-core/durable"], "write through aether-durable"),
     ("tokio::spawn", &[], "spawn on an owned JoinSet or TaskTracker"),
     ("unbounded_channel", &[], "bound it: a full channel is an answer"),
