@@ -70,11 +70,11 @@ fn make(work: &Path, build: &mut std::process::Command) -> Result<PathBuf, Build
     let sysroot = work.join("sysroot");
     let libraries = sysroot.join("lib/rustlib").join(TARGET).join("lib");
     std::fs::create_dir_all(&libraries).map_err(place)?;
-    let built = target.join(TARGET).join("release/deps");
-    for entry in std::fs::read_dir(&built).map_err(place)? {
+    let crates = target.join(TARGET).join("release/deps");
+    for entry in std::fs::read_dir(&crates).map_err(place)? {
         let path = entry.map_err(place)?.path();
         let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
-        if file.ends_with(".rlib") && !file.starts_with("libnothing-") {
+        if path.extension().is_some_and(|ending| ending == "rlib") && !file.starts_with("libnothing-") {
             std::fs::rename(&path, libraries.join(file)).map_err(place)?;
         }
     }
