@@ -12,10 +12,9 @@ use serde_json::{Value, json};
 use crate::load::ANNOTATION;
 use crate::node::Node;
 
-/// Where network namespaces have their names.
-const NETNS: &str = "/run/netns";
-/// How ours begin.
-const PREFIX: &str = "load-";
+/// Where ours are, and the runtime's are not: `ip netns add` would mount the runtime's directory over itself, after which
+/// the runtime cannot remove the namespaces that were in it.
+const NETNS: &str = "/run/load-netns";
 
 /// One attachment of a pod.
 #[derive(Debug, Clone)]
@@ -62,21 +61,23 @@ impl Plugin {
     /// The paths of `count` network namespaces of their own, which are made where they are not there yet.
     pub fn namespaces(node: &Node, count: usize) -> anyhow::Result<Vec<String>> {
         let there = node.files(NETNS)?;
-        let names = (0..count).map(|number| format!("{PREFIX}{number}"));
-        names
-            .map(|name| {
-                if !there.contains(&name) {
-                    node.run(&["ip", "netns", "add", &name])?;
+        (0..count)
+            .map(|number| {
+                let path = format!("{NETNS}/{number}");
+                if !there.contains(&number.to_string()) {
+                    let script = "mkdir -p \"${1%/*}\" && : >\"$1\" && unshare --net=\"$1\" true";
+                    node.run(&["sh", "-c", script, "netns", &path])?;
                 }
-                Ok(format!("{NETNS}/{name}"))
+                Ok(path)
             })
             .collect()
     }
 
     /// Removes them.
     pub fn forget(node: &Node) -> anyhow::Result<()> {
-        for name in node.files(NETNS)?.iter().filter(|name| name.starts_with(PREFIX)) {
-            node.run(&["ip", "netns", "del", name])?;
+        for name in node.files(NETNS)? {
+            let script = "umount \"$1\" && rm \"$1\"";
+            node.run(&["sh", "-c", script, "netns", &format!("{NETNS}/{name}")])?;
         }
         Ok(())
     }
