@@ -52,7 +52,7 @@ pub struct Standby {
     pub held: Option<Held>,
     /// What it last told the owner of its gates.
     pub told: Told,
-    /// Since when it has waited for the lock: its start, or the end of the last owner's connection.
+    /// Since when it has waited for the lock: its start, the last owner's "yours", or the end of its connection.
     pub since: Moment,
     /// Whether the last owner said "yours".
     pub yours: bool,

@@ -9,7 +9,8 @@ use super::moment::Moment;
 /// A step of a takeover (T05), in its order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Step {
-    /// From the start, or from the end of the owner's connection, to the lock.
+    /// From the start, from the owner's "yours" or from the end of its connection to the lock; nothing where the lock came
+    /// before either.
     Lock,
     /// Looking at the paths, and waiting for whoever still listens there (T06, T08).
     Paths,

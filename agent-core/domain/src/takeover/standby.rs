@@ -18,7 +18,7 @@ impl Machine {
                 match (link, said) {
                     // The owner's connection still stands and it has not said that it ends. One that dies closes it in a
                     // moment; one that lives has lost its lock to us, and is waited for (T01).
-                    (Link::Greeted { attach }, Said::Nothing) => self.yield_to(attach, held, since),
+                    (Link::Greeted { attach }, Said::Nothing) => self.yield_to(attach, held),
                     (Link::Calling { attach, .. } | Link::Greeted { attach }, _) => {
                         self.put(Effect::Detach { attach });
                         self.take_node(Came::Heir, held, since, said);
@@ -170,8 +170,14 @@ impl Machine {
     }
 
     fn yours(&mut self) {
-        if let Phase::Standby(standby) = &mut self.phase {
-            standby.yours = true;
+        match &mut self.phase {
+            Phase::Standby(standby) => {
+                standby.yours = true;
+                standby.since = self.now;
+            }
+            // The lock was quicker than the word.
+            Phase::Taking(_) => self.report.yours = true,
+            Phase::New | Phase::Starting | Phase::Owner(_) | Phase::Ended => {}
         }
     }
 

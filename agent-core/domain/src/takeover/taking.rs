@@ -24,7 +24,8 @@ impl Machine {
     }
 
     /// The lock, while the owner's connection still stands.
-    pub(super) fn yield_to(&mut self, owner: Attach, held: Option<Held>, since: Moment) {
+    pub(super) fn yield_to(&mut self, owner: Attach, held: Option<Held>) {
+        let since = self.now;
         self.put(Effect::ToOwner { attach: owner, message: ToOwner::Locked });
         let again = self.now.after(LOCK_CHECK);
         self.locked(Came::Heir, held, since, Said::Nothing, Stage::Yielding { attach: owner, again });

@@ -167,6 +167,22 @@ fn t01_the_chosen_one_that_gets_the_lock_while_its_owner_lives_waits_for_its_end
 }
 
 #[test]
+fn t05_a_lock_that_is_quicker_than_yours_is_reported_as_what_it_is() {
+    let mut rig = Rig::new(Proxies::None);
+    let attach = rig.standby();
+    rig.greet(attach, 5).pass_gates().say(attach, ToStandby::Chosen).wait(Duration::from_secs(9));
+    rig.hear(Event::LockTaken).say(attach, ToStandby::Yours);
+    rig.hear(Event::OwnerGone { attach }).take_over();
+    let report = rig.machine.report();
+    assert!(report.yours);
+    assert_eq!(
+        report.took(Step::Lock),
+        Some(Duration::ZERO),
+        "nine seconds of standing by are no part of it"
+    );
+}
+
+#[test]
 fn t01_an_owner_whose_lock_file_was_removed_drains_and_ends_and_takes_nothing_back() {
     let mut rig = Rig::owner(Proxies::None);
     rig.peer(1, 1).from(1, ToOwner::Complete).hear(Event::Terminate).from(1, ToOwner::Ready);
