@@ -209,6 +209,7 @@ impl Bench {
     }
 
     /// The next agent on the same node, with the directories as they are.
+    #[must_use]
     pub fn restarted(self) -> Self {
         drop(self.host);
         Self::at(self.directory, &[], PATIENCE)
