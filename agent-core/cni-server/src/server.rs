@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use aether_api::cni::cni_server::CniServer;
-use aether_domain::limits::{ADDS_MAX, CALL_BYTES_MAX, CALLS_MAX, CONNECTIONS_MAX, DRAIN_LINGER};
+use aether_domain::limits::{
+    ADDS_MAX, CALL_BYTES_MAX, CALLER_WAIT, CALLS_MAX, CONNECTIONS_MAX, DRAIN_LINGER,
+};
 use aether_domain::pods::PodService;
 use tokio::net::UnixListener;
 use tokio::sync::Semaphore;
@@ -125,7 +127,7 @@ impl Handle {
     async fn quiet(self, until: CancellationToken) {
         until.cancelled().await;
         // One that stays silent is not waited for long.
-        let _ = tokio::time::timeout(DRAIN_LINGER, self.shared.fresh.wait()).await;
+        let _ = tokio::time::timeout(CALLER_WAIT, self.shared.fresh.wait()).await;
         self.idle().await;
     }
 

@@ -42,6 +42,9 @@ pub const CALL_TEXT_MAX: usize = 4096;
 pub const CALL_LIST_MAX: usize = 4096;
 /// How long open connections may take to end once nothing is in flight (T07): their callers are reset then and try again.
 pub const DRAIN_LINGER: Duration = Duration::from_millis(100);
+/// How long a drain waits for the call of a caller that was let in (T07): it comes within a millisecond, or late from a busy
+/// machine, or never from one that was stopped.
+pub const CALLER_WAIT: Duration = Duration::from_secs(1);
 /// Within which a tombstone is applied while the owner serves (K07).
 pub const TOMBSTONE_POLL: Duration = Duration::from_secs(1);
 /// How often leftovers are looked for (S06).
