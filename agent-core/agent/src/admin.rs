@@ -11,6 +11,7 @@ use aether_api::admin::{
     TakeoverRequest, TakeoverResponse, Unusable,
 };
 use aether_domain::chain::State;
+use aether_durable::socket::may_call;
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
@@ -154,7 +155,7 @@ impl axum::serve::Listener for Guarded {
         loop {
             match self.0.accept().await {
                 Ok((stream, address)) => match stream.peer_cred() {
-                    Ok(peer) if is_trusted(peer.uid()) => return (stream, address),
+                    Ok(peer) if may_call(peer.uid()) => return (stream, address),
                     Ok(peer) => tracing::warn!(
                         uid = peer.uid(),
                         pid = peer.pid(),
@@ -175,10 +176,6 @@ impl axum::serve::Listener for Guarded {
     fn local_addr(&self) -> io::Result<Self::Addr> {
         self.0.local_addr()
     }
-}
-
-fn is_trusted(uid: u32) -> bool {
-    aether_durable::socket::may_call(uid)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use aether_domain::limits::LIVENESS;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
@@ -11,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::modules::Readiness;
 use crate::node::Node;
-use crate::takeover::{LIVENESS, Pings, turns};
+use crate::takeover::{Pings, turns};
 
 /// Answers on the listener until `stop`.
 pub(crate) async fn serve(

@@ -37,7 +37,8 @@ pub(crate) enum Ended {
     Failed,
 }
 
-const RUN_DIR_MODE: u32 = 0o711;
+/// The run directory's mode, whoever made it (O04): pods' probes pass through it, and list nothing.
+pub(crate) const RUN_DIR_MODE: u32 = 0o711;
 const LOCAL_DIR_MODE: u32 = 0o700;
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 

@@ -14,6 +14,6 @@ mod sockets;
 mod standing;
 mod told;
 
-pub(crate) use shell::{End, LIVENESS, Pings, Shell, machine, turns};
+pub(crate) use shell::{End, Pings, Shell, machine, turns};
 pub(crate) use standing::{Standing, Watch};
 pub(crate) use told::told;

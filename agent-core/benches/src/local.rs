@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aether_domain::paths;
 use aether_harness::lists::{FLANNEL, FLANNEL_FILE};
-use aether_harness::{INSTALLER, Signal, tools, wait};
+use aether_harness::{INSTALLER, Signal, stands, tools, wait};
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::{Pid, kill_process};
 
@@ -75,10 +75,12 @@ impl Local {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Sends it a signal.
-    pub fn signal(&self, signal: Signal) -> Result<()> {
+    /// Stops it, and returns when it stands.
+    pub fn stop(&self) -> Result<()> {
         let pid = i32::try_from(self.agent.id()).ok().and_then(Pid::from_raw).context("the agent's pid")?;
-        Ok(kill_process(pid, signal)?)
+        kill_process(pid, Signal::STOP)?;
+        stands(pid);
+        Ok(())
     }
 }
 

@@ -4,11 +4,10 @@ use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use aether_api::cni::cni_server::CniServer;
 use aether_domain::limits::{
-    ADDS_MAX, CALL_BYTES_MAX, CALLER_WAIT, CALLS_MAX, CONNECTIONS_MAX, DRAIN_LINGER,
+    ACCEPT_PAUSE, ADDS_MAX, CALL_BYTES_MAX, CALLER_WAIT, CALLS_MAX, CONNECTIONS_MAX, DRAIN_LINGER,
 };
 use aether_domain::pods::PodService;
 use tokio::net::UnixListener;
@@ -20,8 +19,6 @@ use crate::calls::Calls;
 use crate::handler::Handler;
 use crate::peer::{Connection, Refused};
 
-/// The pause after a failure to accept (no descriptors left, usually), so that it does not spin.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How many calls one connection may have open. The plugin makes one.
 const STREAMS_MAX: u32 = 1024;
 

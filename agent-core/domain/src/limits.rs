@@ -82,6 +82,10 @@ pub const EVENTS_KEPT: usize = 256;
 /// The shortest time between two looks that events ask for (C01). A writer's first event comes before its last, so that a
 /// repair often waits for this once: it is a part of the time to a repair, and still no busy core.
 pub const CHAIN_EVENT_GAP: Duration = Duration::from_millis(3);
+/// How long the agent's loop may take to answer before the agent counts as stuck.
+pub const LIVENESS: Duration = Duration::from_secs(5);
+/// The pause after a failure to accept on a socket of the node (no descriptors left, usually), so that it does not spin.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How often an owner compares the node lock with its path (T01).
 pub const LOCK_CHECK: Duration = Duration::from_secs(1);
 /// How often an agent that holds the lock asks whether somebody else still answers on the CNI socket (T06).

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use aether_domain::limits::STANDBYS_MAX;
+use aether_domain::limits::{ACCEPT_PAUSE, STANDBYS_MAX};
 use aether_domain::takeover::message::ToOwner;
 use aether_domain::takeover::{Event, Peer};
 use tokio::net::{UnixListener, UnixStream};
@@ -19,8 +19,6 @@ use crate::connection::{Connection, HearError, Reader};
 const HELLO_WAIT: Duration = Duration::from_secs(1);
 /// How many callers there may be at once: those that are greeted, and as many that are about to be turned away.
 const CALLERS_MAX: usize = 2 * STANDBYS_MAX;
-/// The pause after a failure to accept (no descriptors left, usually), so that it does not spin.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Numbers standbys' connections, over all listeners of one agent.
 #[derive(Debug, Default)]

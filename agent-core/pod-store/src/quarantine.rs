@@ -27,10 +27,12 @@ pub(crate) fn put_aside_at(name: &OsStr) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Renames the file and returns its new name.
-pub(crate) fn put_aside(directory: &Path, name: &OsStr) -> Result<OsString, WriteError> {
+/// Renames the file and returns its new name, whose time is later than `last`: the order in which files were put aside
+/// holds also within a millisecond, and when the clock was set back.
+pub(crate) fn put_aside(directory: &Path, name: &OsStr, last: Option<u64>) -> Result<OsString, WriteError> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    let mut millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+    let now = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+    let mut millis = last.map_or(now, |last| now.max(last.saturating_add(1)));
     let stem = name.as_bytes().get(..NAME_MAX).unwrap_or(name.as_bytes());
     loop {
         let mut aside = stem.to_vec();
@@ -38,7 +40,7 @@ pub(crate) fn put_aside(directory: &Path, name: &OsStr) -> Result<OsString, Writ
         aside.extend_from_slice(millis.to_string().as_bytes());
         let aside = OsString::from_vec(aside);
         let to = directory.join(&aside);
-        // Two of one name within a millisecond: the earlier one is not to be lost.
+        // One that appeared since the directory was read is not to be lost.
         if to.symlink_metadata().is_ok() {
             millis = millis.saturating_add(1);
             continue;
@@ -88,14 +90,16 @@ impl Inner {
             let reason = format!("{why}; left in place");
             unusable.push(Unusable { file: shown(name), kind: Trouble::Foreign, reason });
         }
+        let mut last = folder.quarantined.iter().filter_map(|name| put_aside_at(name)).max();
         for (name, why) in &folder.damaged {
             if hands == Hands::Off {
                 let reason = format!("it is damaged: {why}");
                 unusable.push(Unusable { file: shown(name), kind: Trouble::Damaged, reason });
                 continue;
             }
-            match put_aside(directory, name) {
+            match put_aside(directory, name, last) {
                 Ok(aside) => {
+                    last = put_aside_at(&aside);
                     self.counters.quarantined.fetch_add(1, Ordering::Relaxed);
                     tracing::error!(
                         file = %shown(name), aside = %aside.to_string_lossy(), why,
@@ -152,10 +156,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let long = "x".repeat(250);
         let mut names = Vec::new();
+        let mut last = None;
         for round in 0..15 {
-            let name = if round == 14 { long.as_str() } else { "f" };
+            let name = if round % 3 == 2 { long.as_str() } else { "f" };
             std::fs::write(dir.path().join(name), format!("{round}")).unwrap();
-            names.push(put_aside(dir.path(), OsStr::new(name)).unwrap());
+            let aside = put_aside(dir.path(), OsStr::new(name), last).unwrap();
+            last = put_aside_at(&aside);
+            names.push(aside);
         }
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 15);
         let kept = keep_newest(dir.path(), names).unwrap();
@@ -166,5 +173,25 @@ mod tests {
         contents.sort_unstable();
         assert_eq!(contents, (5..15).collect::<Vec<_>>());
         assert_eq!(kept.len(), 10);
+    }
+
+    #[test]
+    fn s02_one_put_aside_after_the_clock_was_set_back_is_the_newest() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("f"), "").unwrap();
+        let future = u64::MAX / 2;
+        let aside = put_aside(dir.path(), OsStr::new("f"), Some(future)).unwrap();
+        assert_eq!(put_aside_at(&aside), Some(future + 1));
+    }
+
+    #[test]
+    fn s02_of_one_name_and_time_none_is_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let last = u64::MAX / 2;
+        for _ in 0..3 {
+            std::fs::write(dir.path().join("f"), "").unwrap();
+            put_aside(dir.path(), OsStr::new("f"), Some(last)).unwrap();
+        }
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3);
     }
 }

@@ -30,7 +30,7 @@ pub use aether::{INSTALLER, PROGRAMS};
 pub use agents::{AGENT, AGENT_LIMIT, Agent, PAST_AGENT, Start};
 pub use containerd::Containerd;
 pub use node::{Node, Options};
-pub use process::{Process, Signal, was_killed};
+pub use process::{Process, Signal, stands, was_killed};
 pub use residue::Residue;
 
 /// The PATH of the machine's own programs.

@@ -108,9 +108,13 @@ impl Process {
         }
     }
 
-    /// Sends a signal. A process that has ended takes none, which is no error.
+    /// Sends a signal. A process that has ended takes none, which is no error. Returns from SIGSTOP when the process
+    /// stands: until then its threads may still take a connection or write a file.
     pub fn signal(&self, signal: Signal) {
         let _ = pidfd_send_signal(&self.pidfd, signal);
+        if signal == Signal::STOP {
+            stands(self.pid);
+        }
     }
 
     /// Kills it and waits for its end.
@@ -170,6 +174,22 @@ impl Drop for Process {
 pub fn was_killed(status: ExitStatus) -> bool {
     use std::os::unix::process::ExitStatusExt as _;
     status.signal() == Some(Signal::KILL.as_raw()) || status.code() == Some(128 + Signal::KILL.as_raw())
+}
+
+/// Waits until no thread of the process runs, at most for [`LIMIT`]; one that has ended stands.
+pub fn stands(pid: Pid) {
+    let _ = wait::until_blocking("a stopped process", LIMIT, || {
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())) else {
+            return Ok(());
+        };
+        for thread in threads {
+            let stat = std::fs::read_to_string(thread?.path().join("stat"))?;
+            // The name may hold brackets and blanks; the state follows its last bracket.
+            let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+            ensure!(matches!(state, Some('T' | 't' | 'Z' | 'X')), "a thread is in state {state:?}");
+        }
+        Ok(())
+    });
 }
 
 fn child(pid: &str) -> anyhow::Result<String> {

@@ -18,6 +18,7 @@ use super::gates;
 use super::repeats::Repeats;
 use super::shell::{End, Shell};
 use crate::admin::chain;
+use crate::run::RUN_DIR_MODE;
 use crate::{metrics_http, ports};
 
 impl Shell {
@@ -379,9 +380,6 @@ fn failed(step: Step, error: &dyn std::error::Error, troubles: &Repeats) -> Even
     Event::StepFailed { step }
 }
 
-const RUN_DIR_MODE: u32 = 0o711;
-
-/// The run directory's mode, whoever made it (O04): pods' probes pass through it, and list nothing.
 fn open_to_all(run_dir: &Path) {
     if let Err(errno) = rustix::fs::chmod(run_dir, rustix::fs::Mode::from_raw_mode(RUN_DIR_MODE)) {
         tracing::warn!(directory = %run_dir.display(), "cannot set the run directory's mode to {RUN_DIR_MODE:04o}: {errno}");

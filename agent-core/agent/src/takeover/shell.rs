@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use aether_cni_server::Server;
+use aether_domain::limits::LIVENESS;
 use aether_domain::takeover::{Attach, Config as MachineConfig, Event, Machine, Peer, Proxies, Reason};
 use aether_handover::{Batches, Connection, Standbys};
 use aether_pod_store::Store;
@@ -238,7 +239,7 @@ impl Shell {
     }
 
     /// Ends what goes on; the order is that of the drain, which has come before.
-    pub(crate) fn ends(&mut self, reason: Reason) {
+    pub(super) fn ends(&mut self, reason: Reason) {
         self.end = Some(match reason {
             Reason::Terminated => End::Stopped,
             Reason::LockReplaced => End::LockReplaced,
@@ -261,9 +262,6 @@ async fn at(when: Option<Instant>) {
         None => std::future::pending().await,
     }
 }
-
-/// How long the loop may take to answer a ping before the agent counts as stuck.
-pub(crate) const LIVENESS: Duration = Duration::from_secs(5);
 
 /// Whether the loop turns.
 pub(crate) async fn turns(pings: &Pings) -> bool {

@@ -180,8 +180,20 @@ impl Agent {
         self.find_pid().unwrap()
     }
 
+    /// Sends a signal; returns from SIGSTOP when no thread runs any more.
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
-        rustix::process::kill_process(self.pid(), signal).unwrap();
+        let pid = self.pid();
+        rustix::process::kill_process(pid, signal).unwrap();
+        if signal == rustix::process::Signal::STOP {
+            let tasks = PathBuf::from(format!("/proc/{}/task", pid.as_raw_nonzero()));
+            until("a stopped agent", || {
+                let stats = std::fs::read_dir(&tasks)
+                    .unwrap()
+                    .map(|task| std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap());
+                let running: Vec<_> = stats.filter(|stat| !stat.contains(") T ")).collect();
+                if running.is_empty() { Ok(()) } else { Err(format!("{running:?}")) }
+            });
+        }
     }
 
     /// Waits for the end.

@@ -8,7 +8,7 @@ use aether_benches::local::Local;
 use aether_benches::{Figure, Progress, Report, Samples, exec, memory};
 use aether_domain::paths;
 use aether_harness::cri::{Cri, Pod};
-use aether_harness::{Containerd, Node, Options, Signal, tools, wait};
+use aether_harness::{Containerd, Node, Options, tools, wait};
 use anyhow::{Result, ensure};
 use clap::Parser;
 
@@ -45,7 +45,7 @@ async fn main() -> Result<()> {
     // The large ones want a cluster for an ADD.
     peers.truncate(1);
     execs(&plugin, &peers, &local, "ADD", args.execs, &mut report)?;
-    local.signal(Signal::STOP)?;
+    local.stop()?;
     peak(&plugin, &local, &mut report)?;
     drop(local);
 
