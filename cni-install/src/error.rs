@@ -1,5 +1,6 @@
 //! Why the program ends without being done, how it ends then, and what to do.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -87,6 +88,16 @@ impl Error {
             | Self::Stopped { .. }
             | Self::Restless { .. }
             | Self::Unfinished(_) => Exit::Failed,
+        }
+    }
+
+    /// Whether a write found its directory gone.
+    pub fn is_absence(&self) -> bool {
+        match self {
+            Self::Step { source, .. }
+            | Self::Binary(BinaryError::Write(source))
+            | Self::Rewrite(RewriteError::Write(source)) => source.source.kind() == ErrorKind::NotFound,
+            _ => false,
         }
     }
 

@@ -60,9 +60,11 @@ pub fn run(places: &Places, order: &Install, force: Force, mode: Mode, stop: &St
     loop {
         // Armed before the look, so that no change between look and wait is slept through.
         let watch = Watch::arm(&places.conf_dir);
-        let missing = match run.attempt()? {
-            Reached::Chained => return Ok(Exit::Done),
-            Reached::Waiting(missing) => missing,
+        let missing = match run.attempt() {
+            Ok(Reached::Chained) => return Ok(Exit::Done),
+            Ok(Reached::Waiting(missing)) => missing,
+            Err(error) if error.is_absence() => Missing::Removed(log::chain(&error)),
+            Err(error) => return Err(error),
         };
         if mode == Mode::NoWait {
             log::line(format_args!("not chained: {missing}"));
@@ -142,33 +144,47 @@ impl Run<'_> {
             .map_err(|source| Error::Step { what: "make the state directory", source })?;
         let _lock = lock::take(&self.places.lock(), self.stop)?;
         tidy::sweep(self.places);
+        let mut gone = None;
         for _ in 0..edit::ATTEMPTS {
-            let found = self.look()?;
-            let plan = self.plan(&found)?;
-            self.prepare(&plan)?;
-            match plan.list {
-                ListStep::Wait(missing) => {
-                    tidy::stale(self.places, &plan.stale)?;
-                    tidy::settle(self.places)?;
-                    return Ok(Reached::Waiting(missing));
-                }
-                ListStep::Already(choice) => {
-                    tidy::stale(self.places, &plan.stale)?;
-                    tidy::settle(self.places)?;
-                    log::line(format_args!("chained: our entry stands in {choice}"));
-                    return Ok(Reached::Chained);
-                }
-                ListStep::Edit { choice, old, new } => {
-                    log::line(format_args!("the runtime loads {choice}"));
-                    let again = |bytes: Vec<u8>| self.edited(&found.net, bytes);
-                    if edit::perform(&choice.path, &old, &new, again)? == Edited::Yes {
-                        log::line(format_args!("put our entry into {}", choice.path.display()));
-                    }
-                }
-                ListStep::Derive { choice, derivation } => self.derive(&choice, &derivation)?,
-            }
+            gone = match self.pass() {
+                Ok(Some(reached)) => return Ok(reached),
+                Ok(None) => None,
+                // A directory that went between look and write: the next look says what is waited for now.
+                Err(error) if error.is_absence() => Some(error),
+                Err(error) => return Err(error),
+            };
         }
-        Err(Error::Restless { path: self.places.conf_dir.clone(), attempts: edit::ATTEMPTS })
+        let restless = Error::Restless { path: self.places.conf_dir.clone(), attempts: edit::ATTEMPTS };
+        Err(gone.unwrap_or(restless))
+    }
+
+    /// Looks and does what is to be done; nothing when another look is needed.
+    fn pass(&self) -> Result<Option<Reached>, Error> {
+        let found = self.look()?;
+        let plan = self.plan(&found)?;
+        self.prepare(&plan)?;
+        match plan.list {
+            ListStep::Wait(missing) => {
+                tidy::stale(self.places, &plan.stale)?;
+                tidy::settle(self.places)?;
+                return Ok(Some(Reached::Waiting(missing)));
+            }
+            ListStep::Already(choice) => {
+                tidy::stale(self.places, &plan.stale)?;
+                tidy::settle(self.places)?;
+                log::line(format_args!("chained: our entry stands in {choice}"));
+                return Ok(Some(Reached::Chained));
+            }
+            ListStep::Edit { choice, old, new } => {
+                log::line(format_args!("the runtime loads {choice}"));
+                let again = |bytes: Vec<u8>| self.edited(&found.net, bytes);
+                if edit::perform(&choice.path, &old, &new, again)? == Edited::Yes {
+                    log::line(format_args!("put our entry into {}", choice.path.display()));
+                }
+            }
+            ListStep::Derive { choice, derivation } => self.derive(&choice, &derivation)?,
+        }
+        Ok(None)
     }
 
     /// Writes the list that is derived from a single plugin's configuration (I06).

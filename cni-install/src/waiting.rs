@@ -52,6 +52,9 @@ pub enum Missing {
          own network has to write a list that sorts before it"
     )]
     LoopbackOnly(PathBuf),
+    /// A directory is removed each time that it is written to.
+    #[error("another program removes a directory while it is written to: {0}")]
+    Removed(String),
 }
 
 /// When a waiting program says something: at once when the reason changes, else every `interval`.

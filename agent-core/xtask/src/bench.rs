@@ -30,10 +30,10 @@ enum What {
     Plugin(plugin::Args),
     /// P11: how large the probe is, and what an exec of it costs.
     Probes(probes::Args),
-    /// P10: what the agent weighs, and the compiler of modules beside it.
-    Size(size::Args),
     /// P5: calls under rolls, and the gap of the CNI socket.
     Roll(roll::Args),
+    /// P10: what the agent weighs, and the compiler of modules beside it.
+    Size(size::Args),
     /// P8: how long our entry is away when somebody strips it.
     Strip(strip::Args),
 }
@@ -44,8 +44,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         What::Modules(args) => modules::run(args),
         What::Plugin(args) => plugin::run(args),
         What::Probes(args) => probes::run(args),
-        What::Size(args) => size::run(args),
         What::Roll(args) => roll::run(args),
+        What::Size(args) => size::run(args),
         What::Strip(args) => strip::run(args),
     }
 }

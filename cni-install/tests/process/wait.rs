@@ -1,6 +1,7 @@
 //! Waiting for a list.
 
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -42,7 +43,8 @@ impl Waiting {
     #[track_caller]
     fn succeeds(&mut self) -> Duration {
         let start = Instant::now();
-        assert!(self.child.0.wait().unwrap().success());
+        let status = self.child.0.wait().unwrap();
+        assert!(status.success(), "{status}: {:#?}", self.lines.iter().collect::<Vec<_>>());
         start.elapsed()
     }
 }
@@ -100,6 +102,36 @@ fn i05_a_directory_that_appears_later_is_taken_too_and_nothing_is_begun_before()
     node.put(LIST, FLANNEL);
     run.succeeds();
     assert_eq!(node.ours(LIST).len(), 1);
+}
+
+#[test]
+fn i05_directories_that_go_while_they_are_written_to_are_waited_for_again() {
+    let node = Node::empty();
+    let mut run = Waiting::start(&node, &[]);
+    run.line("waiting");
+    let anew = |directory: &Path| {
+        // The installer may be writing there just now.
+        while std::fs::remove_dir_all(directory).is_err() {}
+        std::fs::create_dir(directory).unwrap();
+    };
+    for directory in [node.conf(), node.bin()].into_iter().cycle().take(8) {
+        anew(&directory);
+        node.put("a change to look at", "");
+        // Its temporary file: it is at the write.
+        let written = |entry: std::io::Result<std::fs::DirEntry>| {
+            entry.is_ok_and(|e| e.file_name() != "a change to look at")
+        };
+        let start = Instant::now();
+        while !std::fs::read_dir(&directory).unwrap().any(written) {
+            assert!(start.elapsed() < DEADLINE, "nothing is written to {}", directory.display());
+            std::hint::spin_loop();
+        }
+        anew(&directory);
+    }
+    node.put(LIST, FLANNEL);
+    run.succeeds();
+    assert_eq!(node.ours(LIST).len(), 1);
+    assert!(node.plugin().exists() && node.wanted().exists());
 }
 
 #[test]
