@@ -132,9 +132,18 @@ pub struct Entry {
     #[arg(long, env = "AETHER_ADD_DEADLINE_SECONDS", value_name = "SECONDS", default_value_t = limits::ADD_DEADLINE.as_secs(),
           value_parser = clap::value_parser!(u64).range(1..=limits::ADD_DEADLINE_MAX.as_secs()))]
     pub add_deadline_seconds: u64,
-    /// The plugin's log level, such as `debug`.
-    #[arg(long, env = "AETHER_PLUGIN_LOG_LEVEL", value_name = "LEVEL")]
+    /// What the plugin says in the runtime's log: a line for each call (`info`), or only for those that did not do what they
+    /// should. [default: info]
+    #[arg(long, env = "AETHER_PLUGIN_LOG_LEVEL", value_name = "info|error", value_parser = log_level)]
     pub plugin_log_level: Option<String>,
+}
+
+/// An empty variable is none: a chart sets them all.
+fn log_level(text: &str) -> Result<String, String> {
+    match text {
+        "" | "info" | "warn" | "error" | "off" => Ok(text.to_owned()),
+        _ => Err("the plugin knows info and error".to_owned()),
+    }
 }
 
 /// `managed` of the entry.

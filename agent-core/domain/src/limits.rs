@@ -64,7 +64,8 @@ pub const STATE_FILE_MAX: usize = 1024 * 1024;
 pub const CHAIN_POLL: Duration = Duration::from_secs(5);
 /// For how many intervals of [`CHAIN_POLL`] the node is unchained before the agent says that it is not ready (C08).
 pub const CHAIN_RECHECKS: u32 = 3;
-/// How many ADDs ask the policies at once, for each processor: their time is time on the wall (M04).
+/// How many ADDs ask the policies at once, for each processor: more would only wait for each other, inside of their budget
+/// instead of before it (M04).
 pub const POLICIES_PER_PROCESSOR: usize = 1;
 /// How often the operator's modules are looked at without an event (M08).
 pub const MODULES_POLL: Duration = Duration::from_secs(5);

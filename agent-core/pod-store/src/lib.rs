@@ -14,6 +14,7 @@ mod folder;
 mod lanes;
 mod load;
 mod quarantine;
+mod rested;
 mod service;
 mod store;
 mod sweep;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use aether_domain::key::Key;
 use aether_domain::limits::{SWEEP_INTERVAL, TOMBSTONE_POLL};
@@ -15,6 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::counts;
 use crate::files::chain;
+use crate::rested::{Rested, Stamp};
 use crate::store::{Phase, Store, StoreError};
 use crate::work::RemoveError;
 
@@ -48,19 +49,29 @@ impl Store {
         // The first sweep waits: pods that are being made while we start are not to be looked at half made.
         let mut next_sweep = Instant::now() + SWEEP_INTERVAL;
         let mut failing = false;
+        let mut rested = Rested::default();
         loop {
             tombstones.tick().await;
-            match self.apply_tombstones().await {
-                Ok(_) => failing = false,
-                // Said once, not four times a second.
-                Err(error) if !failing => {
-                    failing = true;
-                    tracing::error!(error = %chain(&error), "tombstones cannot be applied; they are tried again");
+            // One call that the kernel answers from its memory: not worth another thread, four times a second.
+            let stamp = Stamp::of(&self.inner.deletes);
+            if !rested.holds(stamp) {
+                match self.apply_tombstones().await {
+                    Ok(_) => {
+                        failing = false;
+                        rested = Rested::after(stamp, SystemTime::now());
+                    }
+                    // Said once, not four times a second.
+                    Err(error) if !failing => {
+                        failing = true;
+                        tracing::error!(error = %chain(&error), "tombstones cannot be applied; they are tried again");
+                    }
+                    Err(_) => {}
                 }
-                Err(_) => {}
             }
             if Instant::now() >= next_sweep {
                 next_sweep = Instant::now() + SWEEP_INTERVAL;
+                // At each sweep they are looked at whatever the folder's time says (K07).
+                rested = Rested::default();
                 if let Err(error) = self.sweep(Arc::clone(&look)).await {
                     tracing::error!(error = %chain(&error), "the sweep failed; the next one tries again");
                 }

@@ -16,7 +16,7 @@ use crate::rolls;
 const REPAIR_LIMIT: Duration = Duration::from_secs(10);
 /// Within which a policy must be compiled and loaded.
 const POLICY_LIMIT: Duration = Duration::from_secs(60);
-/// A machine that just built all of this is busy, and a policy's limits are time on the wall.
+/// The agent of `up` is a debug build, in which a policy's instance takes more of the processor than in what ships.
 const PATIENT: [&str; 2] = ["--policy-budget-ms", "2000"];
 /// A policy for the pods of `demo`; those of the steps before have been started by then.
 const REQUIRE_TEAM: &str = "world = \"pod-policy\"\nlimits = { call-ms = 500, init-ms = 5000 }\n[settings]\nannotations = { \"example.com/team\" = \"\" }\n";
@@ -70,6 +70,9 @@ async fn build(dir: &Path, containerd: Containerd) -> anyhow::Result<()> {
         let name = format!("pod {}/{} through flannel, portmap, aether-cni", pod.namespace, pod.name);
         step(&name, async { cri.run(&pod).await.with_context(|| format!("{name} could not start")) }).await?;
     }
+    let file = node.path(CNI_CONF_DIR).join(lists::FLANNEL_FILE);
+    let installed =
+        std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
     let repaired = step("flannel's list written over ours: repaired", repair(&node)).await?;
     let refusal =
         step("pod demo/anonymous, without the annotation that a policy asks for", deny(&node)).await?;
@@ -82,9 +85,7 @@ async fn build(dir: &Path, containerd: Containerd) -> anyhow::Result<()> {
     line(&format!("  {:<64}{:>7.2} s", "all", begin.elapsed().as_secs_f64()));
 
     title("What the installer changed in /etc/cni/net.d/10-flannel.conflist");
-    let file = node.path(CNI_CONF_DIR).join(lists::FLANNEL_FILE);
-    let after = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-    line(&diff(&after));
+    line(&diff(&installed));
     title("aetherctl pods");
     line(records.trim_end());
     title("aetherctl chain");

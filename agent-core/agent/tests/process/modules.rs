@@ -13,7 +13,7 @@ use crate::calls::{Admin, Plugin, admin, plugin, record_file};
 use crate::metrics::scrape;
 use crate::support::{Agent, Node, until};
 
-/// Limits are time on the wall: a busy machine must not be taken for a bad policy.
+/// What a policy takes of the processor is more in a debug build on a busy machine.
 const POLICY: &str = "world = \"pod-policy\"\nlimits = { call-ms = 1000, init-ms = 5000 }\n";
 const PATIENT: [&str; 2] = ["--policy-budget-ms", "5000"];
 
@@ -38,9 +38,12 @@ fn compiler_is_there() {
 
 /// An owner with this policy loaded.
 async fn with_policy(node: &Node, manifest: &str, component: &[u8]) -> (Agent, Plugin, Admin) {
+    asked_by(node.start_with("a", &PATIENT), node, manifest, component).await
+}
+
+async fn asked_by(agent: Agent, node: &Node, manifest: &str, component: &[u8]) -> (Agent, Plugin, Admin) {
     compiler_is_there();
     put(node, "team", manifest, component);
-    let agent = node.start_with("a", &PATIENT);
     agent.logged("serving on");
     let mut asked = admin(&agent).await;
     asked.module("team", "loaded", |module| module.loads == 1).await;
@@ -117,6 +120,21 @@ async fn m07_namespaces_of_the_system_and_of_the_release_are_exempt_before_any_m
         calls.add_pod(namespace, namespace, "panic").await.unwrap();
     }
     assert_eq!(calls.add_pod("x", "prod", "web").await.unwrap_err().code(), Code::ResourceExhausted);
+}
+
+/// M9: an engine that reserves gigabytes for each memory does not start there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m04_with_a_gigabyte_of_address_space_policies_answer_and_a_bomb_is_stopped() {
+    let node = Node::new();
+    let agent = node.start_confined("a", 1 << 30, &PATIENT);
+    let (_agent, mut calls, mut asked) = asked_by(agent, &node, POLICY, HOSTILE).await;
+    let denied = calls.add_pod("bomb", "prod", "memory").await.unwrap_err();
+    assert!(denied.message().contains("could not answer"), "{denied}");
+    for pod in 0..20 {
+        calls.add_pod(&format!("good-{pod}"), "prod", "web").await.unwrap();
+    }
+    let team = asked.module("team", "counted", |module| module.calls > 20).await;
+    assert_eq!(team.state, "enabled", "{team:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -90,6 +90,14 @@ impl Node {
         Agent::spawn(command, self.path(local))
     }
 
+    /// Starts an agent that may have so much address space, in bytes.
+    pub(crate) fn start_confined(&self, local: &str, address_space: u64, more: &[&str]) -> Agent {
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--as={address_space}")).arg(env!("CARGO_BIN_EXE_aether-agent"));
+        command.args(self.arguments(local)).args(more);
+        Agent::spawn(command, self.path(local))
+    }
+
     /// Makes every directory that an agent would make, and flush, at its first start.
     pub(crate) fn with_directories(self) -> Self {
         for below in ["run", "state/pods", "state/deletes", "state/modules-cache", "a"] {

@@ -27,7 +27,7 @@ fn of_team(name: &str) -> Pod {
     Pod { annotations: [(TEAM.to_owned(), "a".to_owned())].into(), ..Pod::named("prod", name) }
 }
 
-/// A node with our chain whose policies have time: limits are time on the wall, and the machine may be busy.
+/// A node with our chain whose policies have time: the agent is a debug build.
 async fn rig(containerd: Containerd) -> anyhow::Result<(Rig, Agent)> {
     let rig = Rig::installed(containerd, &["--add-deadline-seconds", "30"]).await?;
     let agent = rig.node.start_agent_with(&["--policy-budget-ms", "5000"]).await?;
