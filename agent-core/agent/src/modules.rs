@@ -131,11 +131,15 @@ impl Modules {
         });
     }
 
-    /// Waits until every policy of the operator is known, and a little for those that are still compiled.
+    /// Waits until every policy of the operator is known: one that is not would let pods through unasked (M05).
     pub(crate) async fn known(&self) {
-        let mut scan = self.scan.subscribe();
         // The sender lives in `self`.
-        let _ = scan.wait_for(|scan| *scan >= Scan::Announced).await;
+        let _ = self.scan.subscribe().wait_for(|scan| *scan >= Scan::Announced).await;
+    }
+
+    /// Waits a little for those that are still compiled. Nobody serves the node meanwhile, so that it is not for an heir.
+    pub(crate) async fn compiled_soon(&self) {
+        let mut scan = self.scan.subscribe();
         if tokio::time::timeout(MODULES_WAIT, scan.wait_for(|scan| *scan == Scan::Done)).await.is_err() {
             tracing::warn!(
                 "modules are still being compiled: until they are, policies among them answer by their failure policy"

@@ -145,10 +145,28 @@ impl Signals {
         Ok(Self { term: signal(SignalKind::terminate())?, int: signal(SignalKind::interrupt())? })
     }
 
-    pub(crate) async fn next(&mut self) -> &'static str {
+    pub(crate) async fn next(&mut self) -> Told {
         tokio::select! {
-            _ = self.term.recv() => "SIGTERM",
-            _ = self.int.recv() => "SIGINT",
+            _ = self.term.recv() => Told::Terminate,
+            _ = self.int.recv() => Told::Interrupt,
+        }
+    }
+}
+
+/// By which signal an agent is told to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// SIGTERM: a kubelet's, or a supervisor's.
+    Terminate,
+    /// SIGINT: a person's.
+    Interrupt,
+}
+
+impl Told {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Terminate => "SIGTERM",
+            Self::Interrupt => "SIGINT",
         }
     }
 }

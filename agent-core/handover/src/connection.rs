@@ -125,9 +125,13 @@ impl Reader {
         if got.bytes == 0 {
             return Err(HearError::Ended);
         }
+        // The kernel gives the descriptors of one message at a time, with its first bytes. Those still here when a message
+        // begins came with one that was passed over: of a type that this version does not know.
+        if !got.descriptors.is_empty() && self.decoder.is_empty() {
+            self.descriptors.clear();
+        }
         self.decoder.push(buffer.get(..got.bytes).unwrap_or_default());
         self.descriptors.extend(got.descriptors);
-        // Descriptors that no message has claimed when the next ones come belong to nothing.
         let came = self.descriptors.len();
         if came > descriptors::MAX {
             return Err(HearError::Descriptors { named: descriptors::MAX, came });

@@ -146,6 +146,34 @@ async fn t13_a_greeting_whose_listeners_did_not_come_and_bytes_that_are_no_messa
     }
 }
 
+/// What a later version may say to this one.
+#[derive(serde::Serialize)]
+struct Later {
+    r#type: &'static str,
+}
+
+#[tokio::test]
+async fn t13_the_descriptors_of_a_message_of_the_future_are_not_taken_for_a_greetings() {
+    let mut owner = Owner::start();
+    let mut standby = Standby::call(&owner);
+    let (_, to_standby) = next(&mut owner.connected).await;
+    let (far, near) = UnixStream::pair().unwrap();
+    let (other_far, other) = UnixStream::pair().unwrap();
+    to_standby.say(&Later { r#type: "certificates" }, &[other.as_fd(), other.as_fd()]).unwrap();
+    to_standby.say(&greeting(&[Socket::Cni]), &[near.as_fd()]).unwrap();
+    let Event::FromOwner { batch: Some(batch), .. } = next(&mut standby.events).await else {
+        panic!("no greeting with listeners")
+    };
+    let taken = UnixStream::from(standby.batches.take(batch, Socket::Cni).unwrap().0);
+    std::io::Write::write_all(&mut &taken, b"!").unwrap();
+    let mut byte = [0];
+    std::io::Read::read_exact(&mut &far, &mut byte).unwrap();
+    assert_eq!(&byte, b"!");
+    // Nobody holds the others any more.
+    drop(other);
+    assert_eq!(std::io::Read::read(&mut &other_far, &mut byte).unwrap(), 0);
+}
+
 #[tokio::test]
 async fn t13_whoever_says_nothing_is_not_waited_for_and_others_are_heard_meanwhile() {
     let mut owner = Owner::start();

@@ -16,6 +16,8 @@ pub(crate) struct ConfineError {
 /// Limits this process for good.
 pub(crate) fn confine(memory: u64, cpu_seconds: u64) -> Result<(), ConfineError> {
     let limit = |resource, most: u64, what| {
+        // Whoever started it may have been given less; more is not to be had without a privilege.
+        let most = process::getrlimit(resource).maximum.map_or(most, |bound| bound.min(most));
         let limit = Rlimit { current: Some(most), maximum: Some(most) };
         process::setrlimit(resource, limit).map_err(|source| ConfineError { what, source })
     };

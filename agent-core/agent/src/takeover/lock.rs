@@ -1,8 +1,7 @@
 //! The node lock: tried, waited for, held for life (T01).
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aether_durable::atomic::WriteError;
 use aether_durable::lock::{Lock, Standing};
@@ -13,16 +12,34 @@ pub(crate) struct NodeLock {
     path: PathBuf,
     /// Held until the end of the process: nothing lets it go (T07).
     held: Option<&'static Lock>,
-    /// The wait that counts. flock(2) cannot be called off: a thread of an older one lets its lock go at once.
-    wait: Arc<AtomicU64>,
+    wait: Arc<Mutex<Wait>>,
     got: mpsc::Sender<Got>,
 }
 
-/// What a waiting thread got.
-pub(crate) struct Got {
-    wait: u64,
-    lock: Result<Lock, WriteError>,
+/// The wait in flock(2). It cannot be called off: its thread goes on, and the next wait is that one. There is one at a time,
+/// however often the owner thinks better of it.
+#[derive(Debug, Default)]
+struct Wait {
+    thread: Thread,
+    wanted: Wanted,
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Thread {
+    #[default]
+    None,
+    Waits,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Wanted {
+    #[default]
+    No,
+    Yes,
+}
+
+/// What a waiting thread got.
+pub(crate) struct Got(Result<Lock, WriteError>);
 
 impl NodeLock {
     /// A lock that is not had yet, and where waiting threads say what they got.
@@ -42,29 +59,40 @@ impl NodeLock {
 
     /// Has a thread wait in flock(2): it has the lock in the moment in which its holder ends.
     pub(crate) fn wait(&self) -> std::io::Result<()> {
-        let wait = self.wait.fetch_add(1, Ordering::SeqCst) + 1;
-        let (path, current, got) = (self.path.clone(), Arc::clone(&self.wait), self.got.clone());
+        let mut wait = locked(&self.wait);
+        wait.wanted = Wanted::Yes;
+        if wait.thread == Thread::Waits {
+            return Ok(());
+        }
+        let (path, waits, got) = (self.path.clone(), Arc::clone(&self.wait), self.got.clone());
         std::thread::Builder::new().name("node-lock".to_owned()).spawn(move || {
             let lock = Lock::take(&path);
-            if current.load(Ordering::SeqCst) == wait {
+            let wanted = {
+                let mut wait = locked(&waits);
+                wait.thread = Thread::None;
+                wait.wanted
+            };
+            if wanted == Wanted::Yes {
                 // The receiver is gone only when the process ends.
-                let _ = got.blocking_send(Got { wait, lock });
+                let _ = got.blocking_send(Got(lock));
             }
         })?;
+        wait.thread = Thread::Waits;
         Ok(())
     }
 
-    /// The threads that wait do so for nobody.
+    /// What the thread gets is wanted by nobody, and let go.
     pub(crate) fn stop_waiting(&self) {
-        self.wait.fetch_add(1, Ordering::SeqCst);
+        locked(&self.wait).wanted = Wanted::No;
     }
 
     /// Takes what a thread got; `false`: it does not count any more, and is let go.
     pub(crate) fn take(&mut self, got: Got) -> Result<bool, WriteError> {
-        if got.wait != self.wait.load(Ordering::SeqCst) || self.held.is_some() {
+        let wanted = std::mem::take(&mut locked(&self.wait).wanted);
+        if wanted == Wanted::No || self.held.is_some() {
             return Ok(false);
         }
-        self.keep(Some(got.lock?));
+        self.keep(Some(got.0?));
         Ok(true)
     }
 
@@ -76,6 +104,10 @@ impl NodeLock {
     fn keep(&mut self, lock: Option<Lock>) {
         self.held = lock.map(|lock| &*Box::leak(Box::new(lock)));
     }
+}
+
+fn locked(wait: &Mutex<Wait>) -> MutexGuard<'_, Wait> {
+    wait.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -90,9 +122,17 @@ mod tests {
         let holder = Lock::try_take(&path).unwrap().unwrap();
         let (mut lock, mut gets) = NodeLock::new(path.clone());
         assert!(!lock.try_take().unwrap());
+        let waiting = || {
+            let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+            let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+            names.filter(|name| name.trim() == "node-lock").count()
+        };
+        for _ in 0..20 {
+            lock.wait().unwrap();
+            lock.stop_waiting();
+        }
         lock.wait().unwrap();
-        lock.stop_waiting();
-        lock.wait().unwrap();
+        assert_eq!(waiting(), 1, "one thread, however often");
         drop(holder);
         let got = tokio::time::timeout(Duration::from_secs(20), gets.recv()).await.unwrap().unwrap();
         assert!(lock.take(got).unwrap());

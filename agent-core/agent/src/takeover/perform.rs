@@ -8,7 +8,7 @@ use aether_domain::limits::MODULES_END;
 use aether_domain::pods::Presence;
 use aether_domain::takeover::message::{Greeting, Hello, ToOwner, ToStandby};
 use aether_domain::takeover::{
-    Attach, Batch, Changes, Effect, Event, Identity, Look, Note, Peer, Phase, Round, Socket, Step,
+    Attach, Batch, Came, Changes, Effect, Event, Identity, Look, Note, Peer, Phase, Round, Socket, Step,
 };
 use aether_durable::socket::{self, Bound};
 use anyhow::Context as _;
@@ -147,10 +147,14 @@ impl Shell {
 
     fn apply_tombstones(&mut self) {
         let (store, troubles) = (self.node.store.clone(), Arc::clone(&self.troubles));
+        let failed_before = matches!(self.machine.phase(), Phase::Taking(taking) if taking.failed.is_some());
         self.jobs.spawn(async move {
             Ok(Some(match store.apply_left().await {
                 Ok(applied) => {
-                    tracing::info!(removed = applied.removed, "applied {} tombstone(s)", applied.applied);
+                    // Nothing of nothing, each second while what comes behind it fails, is not worth a line.
+                    if applied.applied > 0 || !failed_before {
+                        tracing::info!(removed = applied.removed, "applied {} tombstone(s)", applied.applied);
+                    }
                     Event::TombstonesApplied { applied: applied.applied }
                 }
                 Err(error) => failed(Step::Tombstones, &error, &troubles),
@@ -160,9 +164,12 @@ impl Shell {
 
     fn reconcile(&mut self) {
         let (node, troubles) = (Arc::clone(&self.node), Arc::clone(&self.troubles));
+        let lone = matches!(self.machine.phase(), Phase::Taking(taking) if taking.came == Came::Lone);
         self.jobs.spawn(async move {
-            // A policy that is not known yet would let pods through unasked (M05). A complete standby knows them all.
             node.modules.known().await;
+            if lone {
+                node.modules.compiled_soon().await;
+            }
             Ok(Some(match node.store.own().await {
                 Ok(found) => {
                     let (added, updated, removed) =

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use aether_cni_server::Server;
 use aether_domain::limits::LIVENESS;
@@ -23,7 +23,7 @@ use super::standing::{Clock, Standing, Watch};
 use crate::admission::Admission;
 use crate::args::Config;
 use crate::node::{Node, Role};
-use crate::run::Signals;
+use crate::run::{Signals, Told};
 use crate::tasks::Tasks;
 
 /// How many events may wait: far above what a few connections and jobs say at once. Whoever says more waits.
@@ -68,6 +68,8 @@ pub(crate) struct Shell {
     pub(super) troubles: Arc<Repeats>,
     /// Since when it drains.
     pub(super) draining: Option<Instant>,
+    /// When it was told to stop first.
+    told: Option<Instant>,
     pub(super) end: Option<End>,
     heard: mpsc::Receiver<Event>,
     callers: mpsc::Receiver<(Peer, Connection)>,
@@ -135,6 +137,7 @@ impl Shell {
             life: CancellationToken::new(),
             troubles: Arc::default(),
             draining: None,
+            told: None,
             end: None,
             heard,
             callers,
@@ -164,10 +167,10 @@ impl Shell {
     /// Cancel safety: every branch is a receive, a join or a sleep; what is not taken is there at the next turn.
     async fn next(&mut self, signals: &mut Signals, tasks: &mut Tasks) -> Next {
         let wake = self.machine.wake_at().map(|moment| self.clock.instant(moment));
-        let given_up = self.draining.map(|since| since + self.config.drain);
+        let given_up = given_up(self.draining, self.told, self.config.drain);
         tokio::select! {
             biased;
-            name = signals.next() => self.told(name),
+            signal = signals.next() => self.told(signal),
             error = tasks.unexpected_end() => Next::End(End::Failed(error)),
             Some(done) = self.jobs.join_next() => done_with(done),
             Some(caller) = self.callers.recv() => {
@@ -183,19 +186,30 @@ impl Shell {
             }
             () = at(wake) => Next::Event(Event::Tick),
             () = at(given_up) => Next::End(End::Failed(anyhow::anyhow!(
-                "CNI calls were still in flight {:?} after the drain began, and are left; their callers try again",
+                "CNI calls were still in flight {:?} after the agent was told to stop, and are left; their callers try again",
                 self.config.drain
             ))),
         }
     }
 
-    fn told(&self, signal: &'static str) -> Next {
-        tracing::info!(signal, "told to stop");
-        if self.draining.is_some() {
-            let error = anyhow::anyhow!("told to stop by {signal} again while draining: left at once");
-            return Next::End(End::Failed(error));
+    /// A stop that is sent again hurries nothing: what is in flight is waited for, for a time that is bounded anyway. Only a
+    /// person at the keyboard may want to leave at once.
+    fn told(&mut self, signal: Told) -> Next {
+        let again = self.told.is_some();
+        self.told.get_or_insert_with(Instant::now);
+        match (again, signal) {
+            (false, _) => {
+                tracing::info!(signal = signal.name(), "told to stop");
+                Next::Event(Event::Terminate)
+            }
+            (true, Told::Terminate) => {
+                tracing::info!(signal = signal.name(), "told to stop again, which is under way");
+                Next::Nothing
+            }
+            (true, Told::Interrupt) => {
+                Next::End(End::Failed(anyhow::anyhow!("interrupted while it was ending: left at once")))
+            }
         }
-        Next::Event(Event::Terminate)
     }
 
     fn got(&mut self, got: Got) -> Next {
@@ -256,6 +270,12 @@ fn done_with(done: Result<anyhow::Result<Option<Event>>, JoinError>) -> Next {
     }
 }
 
+/// When what is in flight is left. Counted as whoever kills the agent counts: from when it was told to stop, so that T12's
+/// wait is a part of it; a drain that nobody asked for counts from its own beginning.
+fn given_up(draining: Option<Instant>, told: Option<Instant>, drain: Duration) -> Option<Instant> {
+    draining.map(|since| told.unwrap_or(since) + drain)
+}
+
 async fn at(when: Option<Instant>) {
     match when {
         Some(when) => tokio::time::sleep_until(when.into()).await,
@@ -271,4 +291,18 @@ pub(crate) async fn turns(pings: &Pings) -> bool {
         answered.await.ok()
     };
     matches!(tokio::time::timeout(LIVENESS, asked).await, Ok(Some(())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t07_t12_calls_in_flight_are_left_before_the_kill_however_late_the_drain_began() {
+        let (told, drain) = (Instant::now(), Duration::from_secs(28));
+        let began = told + Duration::from_secs(15);
+        assert_eq!(given_up(Some(began), Some(told), drain), Some(told + drain));
+        assert_eq!(given_up(Some(began), None, drain), Some(began + drain));
+        assert_eq!(given_up(None, Some(told), drain), None);
+    }
 }

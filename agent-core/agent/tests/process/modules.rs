@@ -122,11 +122,12 @@ async fn m07_namespaces_of_the_system_and_of_the_release_are_exempt_before_any_m
     assert_eq!(calls.add_pod("x", "prod", "web").await.unwrap_err().code(), Code::ResourceExhausted);
 }
 
-/// M9: an engine that reserves gigabytes for each memory does not start there.
+/// M9: an engine that reserves gigabytes for each memory does not start there. Half of it is what the allocator reserves for
+/// each thread.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn m04_with_a_gigabyte_of_address_space_policies_answer_and_a_bomb_is_stopped() {
+async fn m04_with_two_gigabytes_of_address_space_policies_answer_and_a_bomb_is_stopped() {
     let node = Node::new();
-    let agent = node.start_confined("a", 1 << 30, &PATIENT);
+    let agent = node.start_confined("a", 2 << 30, &PATIENT);
     let (_agent, mut calls, mut asked) = asked_by(agent, &node, POLICY, HOSTILE).await;
     let denied = calls.add_pod("bomb", "prod", "memory").await.unwrap_err();
     assert!(denied.message().contains("could not answer"), "{denied}");

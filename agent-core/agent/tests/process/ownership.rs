@@ -170,6 +170,20 @@ async fn t07_calls_in_flight_are_finished_before_the_end_and_new_ones_are_not_ta
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn t07_a_stop_that_is_sent_again_hurries_nothing_and_an_interrupt_leaves_at_once() {
+    for (again, code) in [(Signal::TERM, 0), (Signal::INT, 1)] {
+        let node = Node::new().with_directories();
+        let (mut agent, adding) = hanging_add(&node, "2000000", &[]).await;
+        agent.signal(Signal::TERM);
+        agent.logged("draining");
+        agent.signal(again);
+        agent.logged(if code == 0 { "which is under way" } else { "left at once" });
+        assert_eq!(agent.ended().code(), Some(code));
+        assert_eq!(adding.await.unwrap(), code == 0, "the ADD that was in flight");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn t07_a_call_that_outlives_the_grace_is_left_and_said_so() {
     let node = Node::new().with_directories();
     let (mut agent, adding) = hanging_add(&node, "10000000", &["--termination-grace", "1"]).await;

@@ -52,6 +52,11 @@ impl Decoder {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// Whether no part of a message is held.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     /// The next whole message that is of a known type; `None`: more bytes are needed.
     pub fn take<M: DeserializeOwned>(&mut self) -> Result<Option<M>, CodecError> {
         loop {

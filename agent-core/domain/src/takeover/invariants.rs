@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use super::effect::Effect;
 use super::event::{Event, Lock, Path, Sight};
-use super::message::{ToOwner, ToStandby};
-use super::moment::{Look, Round};
+use super::message::{Role, ToOwner, ToStandby};
+use super::moment::{Attach, Look, Peer, Round};
 use super::phase::{Link, LockTry, Phase};
 use super::{GateState, Machine, Socket};
 use crate::pods::Presence;
@@ -71,6 +71,8 @@ struct Known {
     reconciled: Answered,
     look: Option<Look>,
     sight: Option<Sight>,
+    /// The call of an heir on whoever still listens, and whether it was given up without a greeting.
+    heir_call: Option<Attach>,
     silence: bool,
     opening: BTreeSet<Socket>,
     served: BTreeSet<Socket>,
@@ -82,6 +84,7 @@ struct Known {
     round: Option<Round>,
     drained: bool,
     flushed: bool,
+    asked_about: Option<(Peer, Round)>,
     successor_lives: bool,
     ended: bool,
 }
@@ -264,7 +267,9 @@ impl Known {
             Event::Flushed { round } => {
                 self.flushed = self.drained && self.round == Some(*round) || self.flushed;
             }
-            Event::PeerSeen { presence, .. } => self.successor_lives = *presence == Presence::Here,
+            Event::PeerSeen { peer, round, presence } if self.asked_about == Some((*peer, *round)) => {
+                self.successor_lives = *presence == Presence::Here;
+            }
             Event::Started
             | Event::Tick
             | Event::LockHeld
@@ -279,6 +284,7 @@ impl Known {
             | Event::CertificatesReady
             | Event::ModulesEnabled
             | Event::FromStandby { .. }
+            | Event::PeerSeen { .. }
             | Event::StandbyGone { .. } => {}
         }
     }
@@ -295,7 +301,11 @@ impl Known {
             Effect::Listen { socket, .. } | Effect::Bind { socket } => {
                 self.opening.insert(*socket);
             }
-            Effect::Detach { .. } if self.locked => self.silence = true,
+            Effect::Attach { attach, hello } => {
+                self.heir_call = (hello.role == Role::Heir).then_some(*attach);
+                self.silence = false;
+            }
+            Effect::Detach { attach } => self.silence |= self.heir_call == Some(*attach),
             Effect::StopWaiting => self.chosen = false,
             Effect::Drain { round } => {
                 self.round = Some(*round);
@@ -307,13 +317,14 @@ impl Known {
                 self.drained = false;
                 self.flushed = false;
             }
-            Effect::LookAt { .. } => self.successor_lives = false,
+            Effect::LookAt { peer, round } => {
+                self.asked_about = Some((*peer, *round));
+                self.successor_lives = false;
+            }
             Effect::Exit { .. } => self.ended = true,
-            Effect::Detach { .. }
-            | Effect::Build
+            Effect::Build
             | Effect::TryLock
             | Effect::WaitLock
-            | Effect::Attach { .. }
             | Effect::ToOwner { .. }
             | Effect::Close { .. }
             | Effect::AwaitCertificates

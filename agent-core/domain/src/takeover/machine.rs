@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::Socket;
 use super::effect::{Effect, Reason};
 use super::event::Event;
 use super::gates::{Gate, GateRule, GateState, Gates, Part, Readiness};
@@ -121,28 +122,21 @@ impl Machine {
             // Somebody else serves: this is a standby in all but the lock, and only Ready moves a roll on. And an heir's few
             // milliseconds are not worth a flap of what was Ready before.
             Phase::Taking(taking) if taking.waited.is_some() => self.gates.missing(Part::Standby, now),
-            Phase::Taking(taking) => match (&taking.stage, taking.came) {
-                (Stage::Failed { .. }, _) | (_, Came::Lone) => {
-                    let mut missing = self.gates.missing(Part::Lone, now);
-                    missing.push(SERVING);
-                    missing
-                }
-                (
-                    Stage::Looking { .. }
-                    | Stage::Foreign { .. }
-                    | Stage::Calling { .. }
-                    | Stage::Yielding { .. }
-                    | Stage::Tombstones
-                    | Stage::Reconciling
-                    | Stage::Placing { .. }
-                    | Stage::Opening { .. },
-                    Came::Heir,
-                ) => self.gates.missing(Part::Standby, now),
-            },
+            Phase::Taking(taking) if taking.failed.is_none() && taking.came == Came::Heir => {
+                self.gates.missing(Part::Standby, now)
+            }
+            Phase::Taking(_) => {
+                let mut missing = self.gates.missing(Part::Lone, now);
+                missing.push(SERVING);
+                missing
+            }
             Phase::Owner(owner) => {
                 let mut missing = self.gates.missing(Part::Lone, now);
                 if owner.leaving.drain().is_some() {
                     missing.push("draining");
+                }
+                if owner.lost.contains(&Socket::Cni) {
+                    missing.push(SERVING);
                 }
                 missing
             }
@@ -241,7 +235,11 @@ impl Machine {
     pub(super) fn done(&mut self, step: Step, since: Moment) {
         let took = self.now.since(since);
         self.report.steps.push((step, took));
-        self.note(Note::Done { step, took });
+        // What is tried again each second is not told each second.
+        let again = matches!(&self.phase, Phase::Taking(taking) if taking.failed.is_some());
+        if !again || step >= Step::Serve {
+            self.note(Note::Done { step, took });
+        }
     }
 
     pub(super) fn hello(&self, role: Role) -> Hello {

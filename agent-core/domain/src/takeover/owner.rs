@@ -63,6 +63,7 @@ impl Machine {
     pub(super) fn owner_serving(&mut self, socket: Socket, identity: Identity) {
         let Phase::Owner(owner) = &mut self.phase else { return };
         owner.opening.remove(&socket);
+        owner.lost.remove(&socket);
         owner.listeners.insert(socket, identity);
         let proxies = owner.settling.proxies.take_if(|_| socket == Socket::Xds);
         self.say_serving(socket);
@@ -216,14 +217,18 @@ impl Machine {
             return;
         }
         match path {
-            Path::Ours => {}
+            Path::Ours => {
+                owner.lost.remove(&socket);
+            }
             Path::Dead => {
                 owner.stranger = None;
+                owner.lost.insert(socket);
                 owner.opening.insert(socket);
                 self.note(Note::PathLost { socket });
                 self.place(socket, Path::Dead, None);
             }
             Path::Live { pid } => {
+                owner.lost.insert(socket);
                 let first = owner.stranger.is_none();
                 let stranger = owner.stranger.get_or_insert(Waited { since: now, said: now });
                 if first || now.since(stranger.said) >= FOREIGN_LISTENER_LOG {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::event::Path;
 use super::message::{Greeting, Listener, Role};
 use super::moment::{Attach, Batch, Look, Moment, Peer, Round};
+use super::report::Step;
 use super::{Identity, Socket};
 
 /// Where an agent stands.
@@ -138,6 +139,8 @@ pub struct Taking {
     pub came: Came,
     /// Whether what listens was called on.
     pub called: Called,
+    /// The step that failed last. All is tried again, and until it serves the agent is not ready.
+    pub failed: Option<Step>,
 }
 
 /// Whether an heir has called on what still listens (T08).
@@ -246,6 +249,8 @@ pub struct Owner {
     pub look: Option<Look>,
     /// Since when somebody else has listened on one of our paths.
     pub stranger: Option<Waited>,
+    /// The sockets that the last look did not find at their paths, and that are not served there again yet.
+    pub lost: BTreeSet<Socket>,
     /// When it was last said that a standby was turned away.
     pub turned_away: Option<Moment>,
 }
@@ -263,6 +268,7 @@ impl Owner {
             next_look,
             look: None,
             stranger: None,
+            lost: BTreeSet::new(),
             turned_away: None,
         }
     }

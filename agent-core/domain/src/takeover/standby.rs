@@ -26,7 +26,7 @@ impl Machine {
                     (Link::Apart { .. }, _) => self.take_node(Came::Heir, held, since, said),
                 }
             }
-            // A late answer of the thread in flock; the shell keeps that lock beside the one it has.
+            // A late answer of the thread in flock: the shell lets that lock go.
             Phase::New | Phase::Taking(_) | Phase::Owner(_) | Phase::Ended => {}
         }
     }

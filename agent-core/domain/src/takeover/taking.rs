@@ -37,8 +37,8 @@ impl Machine {
         if came == Came::Heir {
             self.done(Step::Lock, since);
         }
-        let (stage_since, waited, called) = (self.now, None, Called::No);
-        self.phase = Phase::Taking(Taking { held, stage, stage_since, waited, came, called });
+        let (stage_since, waited, called, failed) = (self.now, None, Called::No, None);
+        self.phase = Phase::Taking(Taking { held, stage, stage_since, waited, came, called, failed });
     }
 
     pub(super) fn seen(&mut self, look: Look, sight: &Sight) {
@@ -128,6 +128,9 @@ impl Machine {
     fn begin_steps(&mut self) {
         let Phase::Taking(taking) = &mut self.phase else { return };
         let since = taking.waited.take().map_or(taking.stage_since, |waited| waited.since);
+        // What an attempt before this one did is done again.
+        self.report.steps.retain(|(step, _)| *step == Step::Lock);
+        self.report.tombstones = 0;
         self.done(Step::Paths, since);
         self.stage(Stage::Tombstones);
         self.put(Effect::ApplyTombstones);
@@ -254,9 +257,16 @@ impl Machine {
             | Stage::Failed { .. } => false,
         };
         if fits {
-            self.note(Note::Failed { step });
+            self.fail(step);
             self.stage(Stage::Failed { again: self.now.after(TAKEOVER_RETRY) });
         }
+    }
+
+    fn fail(&mut self, step: Step) {
+        if let Phase::Taking(taking) = &mut self.phase {
+            taking.failed = Some(step);
+        }
+        self.note(Note::Failed { step });
     }
 
     pub(super) fn open_failed(&mut self, socket: Socket) {
@@ -267,7 +277,7 @@ impl Machine {
                     && socket == Socket::Cni
                 {
                     *again = Some(retry);
-                    self.note(Note::Failed { step: Step::Serve });
+                    self.fail(Step::Serve);
                 }
             }
             // The next look at the paths finds it missing and binds it again.

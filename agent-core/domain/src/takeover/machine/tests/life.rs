@@ -1,7 +1,7 @@
 //! The flows of T01-T13, one by one.
 
 use super::*;
-use crate::limits::{GREETING_WAIT, LOCK_CHECK, LOCK_RETRY, READY_WAIT};
+use crate::limits::{GREETING_WAIT, LOCK_CHECK, LOCK_RETRY, READY_WAIT, TAKEOVER_RETRY};
 use crate::pods::Presence;
 
 #[test]
@@ -303,4 +303,64 @@ fn t09_sigterm_ends_a_standby_at_once() {
     rig.hear(Event::Terminate);
     assert_eq!(rig.did(), [Effect::Exit { reason: Reason::Terminated }]);
     assert_eq!(rig.machine.wake_at(), None);
+}
+
+/// A standby that has got the lock from an owner that died, and has looked at the paths.
+fn heir() -> Rig {
+    let mut rig = Rig::new(Proxies::None);
+    let attach = rig.standby();
+    rig.greet(attach, 1).pass_gates();
+    rig.hear(Event::OwnerGone { attach }).hear(Event::LockTaken).see(Path::Dead, Path::Dead);
+    rig
+}
+
+const NOT_SERVING: [&str; 1] = ["cni-socket"];
+
+#[test]
+fn t04_t05_an_heir_whose_steps_fail_is_not_ready_until_it_serves_and_reports_one_attempt() {
+    let mut rig = heir();
+    assert_eq!(rig.machine.readiness(rig.now), Readiness::Ready, "a few milliseconds are no flap");
+    rig.said();
+    for _ in 0..3 {
+        rig.hear(Event::TombstonesApplied { applied: 5 }).hear(Event::StepFailed { step: Step::Reconcile });
+        assert_eq!(rig.machine.readiness(rig.now), Readiness::Missing(NOT_SERVING.to_vec()));
+        rig.wait(TAKEOVER_RETRY);
+        assert_eq!(
+            rig.machine.readiness(rig.now),
+            Readiness::Missing(NOT_SERVING.to_vec()),
+            "while it tries"
+        );
+        let look = rig.machine.phase().clone();
+        let Phase::Taking(Taking { stage: Stage::Looking { look }, .. }) = look else { panic!("{look:?}") };
+        rig.hear(Event::Seen { look, sight: sight(Path::Dead, Path::Dead) });
+    }
+    let done = rig.said().into_iter().filter(|note| matches!(note, Note::Done { .. })).count();
+    assert_eq!(done, 1, "the tombstones of the first attempt; the others are told no more");
+    rig.hear(Event::TombstonesApplied { applied: 2 });
+    rig.hear(Event::Reconciled { changes: Changes::default() }).see(Path::Dead, Path::Dead);
+    rig.serving(Socket::Cni).serving(Socket::Handover).hear(Event::ModulesEnabled);
+    assert_eq!(rig.machine.readiness(rig.now), Readiness::Ready);
+    let steps: Vec<_> = rig.machine.report().steps.iter().map(|(step, _)| *step).collect();
+    assert_eq!(
+        steps,
+        [Step::Lock, Step::Paths, Step::Tombstones, Step::Reconcile, Step::Serve, Step::Modules]
+    );
+    assert_eq!(rig.machine.report().tombstones, 2);
+}
+
+#[test]
+fn t04_t08_an_heir_that_cannot_bind_and_an_owner_whose_path_is_a_strangers_are_not_ready() {
+    let mut rig = heir();
+    rig.hear(Event::TombstonesApplied { applied: 0 });
+    rig.hear(Event::Reconciled { changes: Changes::default() }).see(Path::Dead, Path::Dead);
+    rig.hear(Event::OpenFailed { socket: Socket::Cni });
+    assert_eq!(rig.machine.readiness(rig.now), Readiness::Missing(NOT_SERVING.to_vec()));
+    rig.wait(TAKEOVER_RETRY).see(Path::Dead, Path::Dead).serving(Socket::Cni).serving(Socket::Handover);
+    assert_eq!(rig.machine.readiness(rig.now), Readiness::Ready);
+    rig.wait(LOCK_CHECK).see(LIVE, Path::Ours);
+    assert_eq!(rig.machine.readiness(rig.now), Readiness::Missing(NOT_SERVING.to_vec()));
+    rig.wait(LOCK_CHECK).see(Path::Dead, Path::Ours);
+    assert_eq!(rig.machine.readiness(rig.now), Readiness::Missing(NOT_SERVING.to_vec()), "it is being bound");
+    rig.serving(Socket::Cni);
+    assert_eq!(rig.machine.readiness(rig.now), Readiness::Ready);
 }

@@ -44,7 +44,13 @@ fn event() -> impl Strategy<Value = Event> {
     let hello = (0_u32..3, 0_u64..4, role).prop_map(|(version, started, role)| {
         ToOwner::Hello(Hello { version, oldest: version, name: "p".to_owned(), started, role })
     });
-    let word = prop_oneof![hello, Just(ToOwner::Complete), Just(ToOwner::Incomplete), Just(ToOwner::Ready)];
+    let word = prop_oneof![
+        hello,
+        Just(ToOwner::Complete),
+        Just(ToOwner::Incomplete),
+        Just(ToOwner::Ready),
+        Just(ToOwner::Locked)
+    ];
     let batch = prop::option::of((1_u64..5).prop_map(Batch));
     prop_oneof![
         2 => Just(Event::Started),
@@ -64,6 +70,11 @@ fn event() -> impl Strategy<Value = Event> {
         4 => (1_u64..4, word).prop_map(|(peer, message)| Event::FromStandby { peer: Peer(peer), message }),
         1 => (1_u64..4).prop_map(|peer| Event::StandbyGone { peer: Peer(peer) }),
         1 => number.clone().prop_map(|round| Event::Drained { round: Round(round) }),
+        1 => number.clone().prop_map(|attach| Event::AttachFailed { attach: Attach(attach) }),
+        1 => prop_oneof![Just(Step::Tombstones), Just(Step::Reconcile)].prop_map(|step| Event::StepFailed { step }),
+        1 => (1_u64..4, number.clone()).prop_map(|(peer, round)| {
+            Event::PeerSeen { peer: Peer(peer), round: Round(round), presence: Presence::Here }
+        }),
         1 => number.prop_map(|round| Event::Flushed { round: Round(round) }),
     ]
 }
