@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use aether_domain::format::{Format, Parsed, parse};
 use aether_domain::limits::STATE_FILE_MAX;
@@ -10,6 +11,7 @@ use aether_durable::read::{self, ReadError};
 use serde::de::DeserializeOwned;
 
 use crate::quarantine;
+use crate::rested::{Known, Stamp};
 
 /// What such a folder holds: the names, the format's version, and the name that a content must have.
 pub(crate) struct Kind<T> {
@@ -39,8 +41,13 @@ pub struct ListError {
     pub source: std::io::Error,
 }
 
-/// Reads the folder; one that is not there is empty.
-pub(crate) fn read<T: DeserializeOwned>(directory: &Path, kind: &Kind<T>) -> Result<Folder<T>, ListError> {
+/// Reads the folder; one that is not there is empty. Of `known` files nothing is read but whether they are the same; they
+/// are those of this time afterwards.
+pub(crate) fn read<T: DeserializeOwned + Clone>(
+    directory: &Path,
+    kind: &Kind<T>,
+    known: &mut Known<T>,
+) -> Result<Folder<T>, ListError> {
     let failed = |source| ListError { path: directory.to_owned(), source };
     let mut folder = Folder {
         good: Vec::new(),
@@ -59,14 +66,22 @@ pub(crate) fn read<T: DeserializeOwned>(directory: &Path, kind: &Kind<T>) -> Res
         found.push((entry.file_name(), entry.file_type().is_ok_and(|kind| kind.is_file())));
     }
     found.sort();
+    let mut before = std::mem::take(known);
     for (name, is_file) in found {
-        folder.sort_in(directory, name, is_file, kind);
+        folder.sort_in(directory, name, is_file, kind, (&mut before, known));
     }
     Ok(folder)
 }
 
-impl<T: DeserializeOwned> Folder<T> {
-    fn sort_in(&mut self, directory: &Path, name: OsString, is_file: bool, kind: &Kind<T>) {
+impl<T: DeserializeOwned + Clone> Folder<T> {
+    fn sort_in(
+        &mut self,
+        directory: &Path,
+        name: OsString,
+        is_file: bool,
+        kind: &Kind<T>,
+        (before, known): (&mut Known<T>, &mut Known<T>),
+    ) {
         let shown = name.to_string_lossy();
         if shown.starts_with(TEMP_PREFIX) {
             return;
@@ -83,7 +98,15 @@ impl<T: DeserializeOwned> Folder<T> {
             self.foreign.push((name, "its name is none of ours".to_owned()));
             return;
         }
-        let bytes = match read::bounded(&directory.join(&name), STATE_FILE_MAX) {
+        let path = directory.join(&name);
+        // Before the read: whatever changes the file behind it changes the stamp.
+        let (stamp, now) = (Stamp::of(&path), SystemTime::now());
+        if let Some(value) = before.take(&name, stamp) {
+            known.keep(name.clone(), stamp, now, value.clone());
+            self.good.push((name, value));
+            return;
+        }
+        let bytes = match read::bounded(&path, STATE_FILE_MAX) {
             Ok(Some(bytes)) => bytes,
             // Gone since it was listed.
             Ok(None) => return,
@@ -107,6 +130,7 @@ impl<T: DeserializeOwned> Folder<T> {
             Parsed::Good(value) => {
                 let expected = (kind.name_of)(&value);
                 if name == *expected {
+                    known.keep(name.clone(), stamp, now, value.clone());
                     self.good.push((name, value));
                 } else {
                     self.damaged.push((name, format!("its content belongs into a file named {expected}")));

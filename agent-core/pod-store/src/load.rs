@@ -142,7 +142,7 @@ impl Inner {
     }
 
     fn load(&self, hands: Hands) -> Result<Reloaded, ListError> {
-        let mut folder = folder::read(&self.pods, &RECORDS)?;
+        let mut folder = folder::read(&self.pods, &RECORDS, &mut self.known())?;
         let unusable = self.set_aside(&self.pods, &mut folder, hands);
         let records: Vec<Record> = folder.good.into_iter().map(|(_, record)| record).collect();
         let (before, after, dropped) = {
@@ -211,9 +211,10 @@ fn sweep_old_temporaries(folder: &Path) -> Result<usize, WriteError> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(0) };
     let old = |entry: &std::fs::DirEntry| {
         // A time in the future is of a clock that was wrong, and no sign of life.
-        let age = entry.metadata().and_then(|metadata| metadata.modified()).map(|at| now.duration_since(at));
+        let age =
+            || entry.metadata().and_then(|metadata| metadata.modified()).map(|at| now.duration_since(at));
         entry.file_name().to_string_lossy().starts_with(TEMP_PREFIX)
-            && matches!(age, Ok(age) if age.as_ref().map_or_else(std::time::SystemTimeError::duration, |age| *age) > TEMP_AGE)
+            && matches!(age(), Ok(age) if age.as_ref().map_or_else(std::time::SystemTimeError::duration, |age| *age) > TEMP_AGE)
     };
     let names: Vec<_> = entries.flatten().filter(old).map(|entry| entry.file_name()).collect();
     if names.is_empty() { Ok(0) } else { atomic::remove_all(folder, &names) }

@@ -1,26 +1,32 @@
-//! Whether a folder is as it was when it was read last, told by one `stat`: an owner looks four times a second.
+//! Whether a file or folder is as it was when it was read last, told by one `stat`: an owner looks for tombstones four times
+//! a second, and whoever takes over reads only the records that are not as it knows them (T05).
 
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// For how long a folder must not have changed before its time of change tells a later change: file systems count it in
+/// For how long a file must not have changed before its time of change tells a later change: file systems count it in
 /// ticks of the kernel, of 10 ms at most.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// When a folder changed last, and which folder it was.
+/// When a file or folder changed last, and which one it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    folder: (u64, u64),
+    id: (u64, u64),
+    size: u64,
+    /// By the kernel alone: no program can set it.
     changed: Duration,
 }
 
 impl Stamp {
-    /// Of the folder at `path`; none where it cannot be told.
+    /// Of what is at `path`; none where it cannot be told.
     pub(crate) fn of(path: &Path) -> Option<Self> {
         let meta = std::fs::metadata(path).ok()?;
-        let (seconds, nanos) = (u64::try_from(meta.mtime()).ok()?, u32::try_from(meta.mtime_nsec()).ok()?);
-        Some(Self { folder: (meta.dev(), meta.ino()), changed: Duration::new(seconds, nanos) })
+        let (seconds, nanos) = (u64::try_from(meta.ctime()).ok()?, u32::try_from(meta.ctime_nsec()).ok()?);
+        let changed = Duration::new(seconds, nanos);
+        Some(Self { id: (meta.dev(), meta.ino()), size: meta.size(), changed })
     }
 
     /// Whether whatever comes after `now` changes the stamp.
@@ -31,7 +37,7 @@ impl Stamp {
     }
 }
 
-/// What was read last.
+/// A folder that was read.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Rested(Option<Stamp>);
 
@@ -44,6 +50,31 @@ impl Rested {
     /// What is known after all of the folder was read, which had this stamp before.
     pub(crate) fn after(stamp: Option<Stamp>, now: SystemTime) -> Self {
         Self(stamp.filter(|stamp| stamp.is_settled(now)))
+    }
+}
+
+/// The files of a folder as they were read, with what they hold.
+#[derive(Debug)]
+pub(crate) struct Known<T>(BTreeMap<OsString, (Stamp, T)>);
+
+impl<T> Default for Known<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<T> Known<T> {
+    /// What the file of this name holds, if it is the one that was read.
+    pub(crate) fn take(&mut self, name: &OsStr, stamp: Option<Stamp>) -> Option<T> {
+        let (known, value) = self.0.remove(name)?;
+        (Some(known) == stamp).then_some(value)
+    }
+
+    /// Keeps what was read from a file that had this stamp before.
+    pub(crate) fn keep(&mut self, name: OsString, stamp: Option<Stamp>, now: SystemTime, value: T) {
+        if let Some(stamp) = stamp.filter(|stamp| stamp.is_settled(now)) {
+            self.0.insert(name, (stamp, value));
+        }
     }
 }
 
@@ -88,5 +119,30 @@ mod tests {
         assert!(!rested.holds(Stamp::of(&path)));
         std::fs::rename(dir.path().join("other"), &path).unwrap();
         assert!(!rested.holds(Stamp::of(&path)));
+    }
+
+    #[test]
+    fn t05_a_file_that_was_changed_replaced_or_read_too_soon_is_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        std::fs::write(&path, "1").unwrap();
+        let stamp = Stamp::of(&path);
+        let later = UNIX_EPOCH + stamp.unwrap().changed + SETTLED;
+        let known = |now| {
+            let mut known = Known::default();
+            known.keep("a".into(), stamp, now, 1);
+            known
+        };
+        assert_eq!(known(later).take(OsStr::new("a"), stamp), Some(1));
+        assert_eq!(known(later).take(OsStr::new("b"), stamp), None);
+        assert_eq!(known(later).take(OsStr::new("a"), None), None);
+        assert_eq!(known(later - Duration::from_millis(1)).take(OsStr::new("a"), stamp), None);
+        // One that looks the same to everything but the kernel.
+        let other = dir.path().join("b");
+        std::fs::write(&other, "2").unwrap();
+        let times = std::fs::FileTimes::new().set_modified(path.metadata().unwrap().modified().unwrap());
+        std::fs::File::options().write(true).open(&other).unwrap().set_times(times).unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        assert_eq!(known(later).take(OsStr::new("a"), Stamp::of(&path)), None);
     }
 }

@@ -16,6 +16,7 @@ use tokio::sync::{RwLock, Semaphore};
 use crate::counts::{Counters, Counts};
 use crate::folder::ListError;
 use crate::lanes::{Lanes, Turn};
+use crate::rested::Known;
 
 /// How many keys are worked on at once: enough to share the disk's flushes, few enough to leave blocking threads to
 /// others.
@@ -78,6 +79,8 @@ pub(crate) struct Inner {
     state: Mutex<State>,
     /// What was known before a takeover began (S03).
     before: Mutex<Option<BTreeMap<Key, Record>>>,
+    /// The records' files as they were read last.
+    known: Mutex<Known<Record>>,
 }
 
 pub(crate) struct State {
@@ -132,6 +135,7 @@ impl Store {
                 unusable_tombstones: Vec::new(),
             }),
             before: Mutex::default(),
+            known: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -207,6 +211,11 @@ impl Inner {
     pub(crate) fn before(&self) -> MutexGuard<'_, Option<BTreeMap<Key, Record>>> {
         // It is replaced as a whole.
         self.before.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn known(&self) -> MutexGuard<'_, Known<Record>> {
+        // A read that panicked has left less of it, which is read again.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {

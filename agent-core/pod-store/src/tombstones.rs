@@ -16,6 +16,7 @@ use crate::counts;
 use crate::files::TOMBSTONES;
 use crate::folder::{self, ListError};
 use crate::quarantine::{Hands, report_new};
+use crate::rested::Known;
 use crate::store::{Inner, Phase, Store, StoreError};
 
 /// How many tombstones one job applies: two flushes for all of them, and no key waits long.
@@ -72,7 +73,7 @@ impl Store {
 
 impl Inner {
     pub(crate) fn read_tombstones(&self) -> Result<(Vec<(OsString, Tombstone)>, usize), ListError> {
-        let mut folder = folder::read(&self.deletes, &TOMBSTONES)?;
+        let mut folder = folder::read(&self.deletes, &TOMBSTONES, &mut Known::default())?;
         let unusable = self.set_aside(&self.deletes, &mut folder, Hands::On);
         let count = unusable.len();
         let mut state = self.state();
