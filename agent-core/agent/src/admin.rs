@@ -100,7 +100,9 @@ impl Admin for Service {
         _: Request<ConditionsRequest>,
     ) -> Result<Response<ConditionsResponse>, Status> {
         let node = Arc::clone(&self.node);
-        let told = tokio::task::spawn_blocking(move || told::conditions(&node.modules)).await;
+        let told =
+            tokio::task::spawn_blocking(move || told::conditions(&node.modules, &health::missing(&node)))
+                .await;
         Ok(Response::new(told.map_err(|error| Status::internal(error.to_string()))?))
     }
 

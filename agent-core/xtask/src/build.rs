@@ -26,6 +26,9 @@ const POLICIES: [(&str, &str); 3] = [
     ("aether-example-refuse-host-ports", "refuse-host-ports.wasm"),
 ];
 
+/// The one that is written in C: its directory, and the file's name.
+const POLICY_IN_C: (&str, &str) = ("dual-stack", "dual-stack.wasm");
+
 /// What makes of the agent one that knows no hand-over, as one of the past (T06), and the file's name.
 const WITHOUT_HANDOVER: &str = "aether-agent/without-handover";
 const PAST_AGENT: &str = "aether-agent-without-handover";
@@ -107,7 +110,12 @@ fn policies(how: Build) -> Result<()> {
     for ((_, name), component) in POLICIES.iter().zip(components) {
         write(&component, &how.directory(), name)?;
     }
-    Ok(())
+    let (directory, name) = POLICY_IN_C;
+    let component = aether_guest_build::c::policy(
+        &workspace.join("modules/examples").join(directory),
+        &target_dir()?.join("guests/c").join(directory),
+    )?;
+    write(&component, &how.directory(), name)
 }
 
 /// Builds the static plugin (K13) on its own, so that no other package's features are unified into it.

@@ -68,11 +68,14 @@ pub enum BuildError {
 /// directory, else built in `target`, which must not be the directory of a cargo that waits for this.
 pub fn components(workspace: &Path, target: &Path, packages: &[&str]) -> Result<Vec<Vec<u8>>, BuildError> {
     match std::env::var_os(PREBUILT) {
-        Some(directory) => {
-            packages.iter().map(|package| read(&prebuilt(Path::new(&directory), package))).collect()
-        }
+        Some(directory) => taken(Path::new(&directory), packages),
         None => build(workspace, target, target, packages),
     }
+}
+
+/// The prebuilt components in `directory`.
+fn taken(directory: &Path, packages: &[&str]) -> Result<Vec<Vec<u8>>, BuildError> {
+    packages.iter().map(|package| read(&prebuilt(directory, package))).collect()
 }
 
 /// Builds packages of any workspace in `target` and gives back each one's component, in order. `shared` is where a
@@ -133,6 +136,17 @@ mod tests {
     fn prebuilt_components_are_named_by_their_module() {
         let path = prebuilt(Path::new("/m"), "aether-taint-gate");
         assert_eq!(path, Path::new("/m/taint-gate.wasm"));
+    }
+
+    #[test]
+    fn m09_prebuilt_components_are_taken_as_they_are_and_one_that_is_missing_is_named() {
+        let directory = std::env::temp_dir().join(format!("aether-prebuilt-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("taint-gate.wasm"), b"component").unwrap();
+        assert_eq!(taken(&directory, &["aether-taint-gate"]).unwrap(), [b"component"]);
+        let error = taken(&directory, &["aether-taint-gate", "aether-upstream-flush"]).unwrap_err();
+        assert!(error.to_string().ends_with("upstream-flush.wasm"), "{error}");
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]

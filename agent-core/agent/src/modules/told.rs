@@ -97,8 +97,8 @@ pub(crate) fn events(modules: &Modules) -> admin::EventsResponse {
     admin::EventsResponse { events: modules.ends.events.all().into_iter().map(event).collect() }
 }
 
-/// What readiness is made of.
-pub(crate) fn conditions(modules: &Modules) -> admin::ConditionsResponse {
+/// What readiness is made of. `missing` is what the probe answers too.
+pub(crate) fn conditions(modules: &Modules, missing: &[String]) -> admin::ConditionsResponse {
     let chain = match modules.ends.readiness() {
         Readiness::Ready => None,
         Readiness::NotReady(why) => Some(why),
@@ -119,10 +119,9 @@ pub(crate) fn conditions(modules: &Modules) -> admin::ConditionsResponse {
         name: "modules-ready".to_owned(),
         state: state(Some(unready.is_none())).to_owned(),
         held_ms: 0,
-        reason: unready.clone().unwrap_or_default(),
+        reason: unready.unwrap_or_default(),
     });
-    let reasons: Vec<String> = chain.into_iter().chain(unready).collect();
-    admin::ConditionsResponse { ready: reasons.is_empty(), reason: reasons.join("; "), conditions }
+    admin::ConditionsResponse { ready: missing.is_empty(), reason: missing.join(", "), conditions }
 }
 
 fn state(state: Option<bool>) -> &'static str {

@@ -284,6 +284,8 @@ async fn c08_unrepairably_unchained_for_three_rechecks_is_not_ready_with_the_rea
     };
     assert!(began.elapsed() >= Duration::from_secs(14), "three re-checks: {:?}", began.elapsed());
     assert!(answer.reason.contains("invalid") && answer.reason.contains(FILE), "{answer:?}");
+    let (code, probed) = crate::calls::readiness(&agent);
+    assert!(code == 503 && probed.contains(&answer.reason), "the probe says the same: {probed}");
     agent.logged("does not let this agent be ready");
 }
 

@@ -21,7 +21,8 @@ const IDLE: f64 = 0.2;
 /// What every program has in it that can compile a module.
 const COMPILER: &[u8] = b"cranelift_codegen";
 /// The example policies, as `cargo xtask build` names their files.
-const EXAMPLES: [&str; 3] = ["require-annotation.wasm", "refuse-host-ports.wasm", "namespace-list.wasm"];
+const EXAMPLES: [&str; 4] =
+    ["require-annotation.wasm", "refuse-host-ports.wasm", "namespace-list.wasm", "dual-stack.wasm"];
 /// The fourth module beside the three built-in ones.
 const POLICY: &str = "world = \"pod-policy\"\ngrant = { change = [\"label\"] }\ninstances = \"warm\"\n\
     settings = { namespaces = [\"bench\"], others = \"deny\" }\n";

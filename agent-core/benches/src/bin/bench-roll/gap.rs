@@ -1,18 +1,22 @@
-//! The gap of a socket at a roll, as a prober sees it: ours on an idle node, and the stand-in's, in turn.
+//! The gap of a socket at a roll, as a prober sees it: ours on a node full of pods that rest, and the stand-in's, in turn.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use aether_benches::Samples;
 use aether_domain::paths;
+use aether_harness::plugin::{Attachment, Plugin};
 use aether_harness::probe::Prober;
 use aether_harness::{Agent, Containerd, Node, Options, Start};
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::stand_in::StandIn;
 
 /// For how long the prober asks after a roll; and thrice as long before it.
 const AROUND: Duration = Duration::from_millis(25);
+
+/// How many pods the node has: what a kubelet runs at the most by default, each with a record that the heir must know.
+pub(crate) const PODS: usize = 110;
 
 /// The gaps.
 #[derive(Debug, Default)]
@@ -28,6 +32,7 @@ pub(crate) async fn measure(rolls: u32) -> Result<Gaps> {
     node.install(&[])?;
     let mut agent = node.spawn_one(&Start::named("agent-0"))?;
     agent.owns().await?;
+    populate(&node)?;
     let socket = node.path(paths::CNI_SOCKET_PATH);
     let directory = tempfile::tempdir().context("make a directory for the stand-in")?;
     let mut stand_in = StandIn::start(directory.path())?;
@@ -47,6 +52,18 @@ pub(crate) async fn measure(rolls: u32) -> Result<Gaps> {
         stand_in = next;
     }
     Ok(gaps)
+}
+
+fn populate(node: &Node) -> Result<()> {
+    let plugin = Plugin::of(node)?;
+    let netns = Plugin::namespaces(node, 1)?.pop().context("a network namespace")?;
+    for number in 0..PODS {
+        let name = format!("pod-{number}");
+        let to = Attachment { container: name.clone(), pod: name, netns: netns.clone() };
+        let output = plugin.call("ADD", &to)?;
+        ensure!(output.status.success(), "ADD: {}", String::from_utf8_lossy(&output.stdout));
+    }
+    Ok(())
 }
 
 async fn ours(

@@ -71,7 +71,7 @@ async fn main() -> Result<()> {
             ));
         }
     };
-    add("handed over", &gaps.ours, Some(GAP_GOALS));
+    add(&format!("handed over, {} pods known", gap::PODS), &gaps.ours, Some(GAP_GOALS));
     add("unlinked and bound anew (a stand-in)", &gaps.theirs, None);
     add("no roll, the prober alone", &gaps.idle, None);
     report.write(&tools::workspace().join("target/bench"), "roll")?;
