@@ -58,6 +58,14 @@ pub enum Failure {
     /// The policies before it used up the time that an ADD has for all of them.
     #[error("the policies before it took the time that all of them have together at one ADD")]
     Budget,
+    /// The time that an ADD has for all policies was over while it ran.
+    #[error(
+        "{export} was stopped when the time that all policies have together at one ADD was over: make it quicker, or give the agent a higher --policy-budget-ms"
+    )]
+    OutOfTime {
+        /// What was called.
+        export: &'static str,
+    },
     /// It failed on this pod before, and is not run for it again.
     #[error("it failed on this pod {strikes} times and is not run for it again")]
     Struck {
@@ -75,7 +83,7 @@ impl Failure {
             Self::Memory { .. } => "memory",
             Self::Config { .. } => "config",
             Self::Transient { .. } => "transient",
-            Self::Budget => "budget",
+            Self::Budget | Self::OutOfTime { .. } => "budget",
             Self::Struck { .. } => "struck",
         }
     }
@@ -83,7 +91,7 @@ impl Failure {
     /// Whether the call broke off, rather than come back with an answer or not begin.
     pub(crate) fn is_crash(&self) -> bool {
         match self {
-            Self::Trap { .. } | Self::Deadline { .. } | Self::Memory { .. } => true,
+            Self::Trap { .. } | Self::Deadline { .. } | Self::Memory { .. } | Self::OutOfTime { .. } => true,
             Self::Config { .. } | Self::Transient { .. } | Self::Budget | Self::Struck { .. } => false,
         }
     }

@@ -15,6 +15,7 @@ use crate::bindings::aether::base::types::Context;
 use crate::bindings::exports::aether::behaviour::lifecycle::Event;
 use crate::cache::{Cache, CacheError};
 use crate::compiler::Compiler;
+use crate::deadline::Budget;
 use crate::engine::{EngineError, Runtime};
 use crate::instance::Surroundings;
 use crate::lifecycle::{Role, State};
@@ -190,16 +191,15 @@ impl Host {
         }
     }
 
-    /// Asks every policy about a pod, on the calling thread, for at most [`Config::budget`] and a little.
+    /// Asks every policy about a pod, on the calling thread, for at most [`Config::budget`] and a little: a policy's
+    /// instantiation and `init` are within it.
     pub fn evaluate(&self, pod: &Pod) -> Evaluated {
         if self.config.exempt.contains(&pod.namespace) {
             return Evaluated { decision: Decision::Admit { changes: Vec::new() }, votes: Vec::new() };
         }
         let policies = self.policies();
-        let began = Instant::now();
-        let vote = |policy: &Arc<Policy>| {
-            policy.vote(pod, self.config.budget.saturating_sub(began.elapsed()), &self.surroundings)
-        };
+        let budget = Budget::new(self.config.budget);
+        let vote = |policy: &Arc<Policy>| policy.vote(pod, budget, &self.surroundings);
         let votes: Vec<Vote> = policies.iter().map(vote).collect();
         Evaluated { decision: merge(&votes), votes }
     }

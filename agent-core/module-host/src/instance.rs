@@ -10,7 +10,7 @@ use crate::bindings::aether::base::types::{Context, Fault};
 use crate::bindings::exports::aether::behaviour::lifecycle::{self, Event, Plan};
 use crate::bindings::exports::aether::policy::pods::{self, Pod};
 use crate::capability::cut;
-use crate::deadline::Deadline;
+use crate::deadline::{Budget, Deadline};
 use crate::engine::Runtime;
 use crate::failure::Failure;
 use crate::limits::{SAVED_MAX, TEXT_MAX};
@@ -49,23 +49,25 @@ pub(crate) struct Planned {
 }
 
 impl Instance {
-    /// Instantiates and initialises.
+    /// Instantiates and initialises, within what is left of the budget.
     pub(crate) fn start(
         prepared: &Prepared,
         shared: &Arc<Shared>,
         surroundings: &Surroundings,
         settings: &str,
         saved: Option<&[u8]>,
+        budget: Budget,
     ) -> Result<Self, Failure> {
         let limits = prepared.limits.clone();
+        // Instantiation runs start functions: it has its deadline too.
+        let deadline = Deadline::new(limits.init, budget);
         let state = State {
             shared: shared.clone(),
             grant: prepared.grant.clone(),
             limits: limits.clone(),
             ports: surroundings.ports.clone(),
             ownership: surroundings.ownership.clone(),
-            // Instantiation runs start functions: it has its deadline too.
-            deadline: Deadline::new(limits.init, Duration::MAX),
+            deadline,
             staged: Vec::new(),
             tickets: 0,
             peak: 0,
@@ -81,7 +83,7 @@ impl Instance {
                 None => UpdateDeadline::Interrupt,
             })
         });
-        store.set_epoch_deadline(ticks(limits.init));
+        store.set_epoch_deadline(ticks(deadline.left().unwrap_or_default()));
         let guest = {
             let _running = surroundings.runtime.ticker.run();
             prepared.pre.instantiate(&mut store).and_then(|instance| {
@@ -94,14 +96,14 @@ impl Instance {
         let guest =
             guest.map_err(|error| failure(&mut store, &error, "instantiation", limits.init, "init-ms"))?;
         let mut instance = Self { store, guest, surroundings: surroundings.clone(), broken: false };
-        instance.init(settings, saved)?;
+        instance.init(settings, saved, budget)?;
         Ok(instance)
     }
 
-    fn init(&mut self, settings: &str, saved: Option<&[u8]>) -> Result<(), Failure> {
+    fn init(&mut self, settings: &str, saved: Option<&[u8]>, budget: Budget) -> Result<(), Failure> {
         let context = self.surroundings.context.clone();
         let limit = self.store.data().limits.init;
-        let answer = self.call("init", limit, "init-ms", Duration::MAX, |guest, store| match guest {
+        let answer = self.call("init", limit, "init-ms", budget, |guest, store| match guest {
             Guest::Behaviour(guest) => guest.call_init(store, &context, settings, saved),
             Guest::Policy(guest) => guest.call_init(store, &context, settings),
         })?;
@@ -129,8 +131,8 @@ impl Instance {
         Ok(saved.filter(|saved| saved.len() <= SAVED_MAX))
     }
 
-    /// Calls `evaluate`, for at most `budget` on the wall.
-    pub(crate) fn evaluate(&mut self, pod: &Pod, budget: Duration) -> Result<pods::Verdict, Failure> {
+    /// Calls `evaluate`, within what is left of the budget.
+    pub(crate) fn evaluate(&mut self, pod: &Pod, budget: Budget) -> Result<pods::Verdict, Failure> {
         let limit = self.store.data().limits.call;
         self.call("evaluate", limit, "call-ms", budget, |guest, store| match guest {
             Guest::Policy(guest) => guest.call_evaluate(store, pod),
@@ -172,7 +174,7 @@ impl Instance {
         call: impl FnOnce(&lifecycle::Guest, &mut Store<State>) -> wasmtime::Result<R>,
     ) -> Result<Option<R>, Failure> {
         let limit = self.store.data().limits.call;
-        self.call(export, limit, "call-ms", Duration::MAX, |guest, store| match guest {
+        self.call(export, limit, "call-ms", Budget::ENDLESS, |guest, store| match guest {
             Guest::Behaviour(guest) => call(guest, store).map(Some),
             Guest::Policy(_) => Ok(None),
         })
@@ -183,7 +185,7 @@ impl Instance {
         export: &'static str,
         limit: Duration,
         key: &'static str,
-        wall: Duration,
+        budget: Budget,
         call: impl FnOnce(&Guest, &mut Store<State>) -> wasmtime::Result<R>,
     ) -> Result<R, Failure> {
         if self.broken {
@@ -191,8 +193,9 @@ impl Instance {
             return Err(Failure::Trap { export, said: None, cause });
         }
         self.store.data_mut().staged.clear();
-        self.store.data_mut().deadline = Deadline::new(limit, wall);
-        self.store.set_epoch_deadline(ticks(limit));
+        let deadline = Deadline::new(limit, budget);
+        self.store.data_mut().deadline = deadline;
+        self.store.set_epoch_deadline(ticks(deadline.left().unwrap_or_default()));
         let answer = {
             let _running = self.surroundings.runtime.ticker.run();
             call(&self.guest, &mut self.store)
@@ -221,7 +224,8 @@ fn failure(
 ) -> Failure {
     let state = store.data_mut();
     if matches!(error.downcast_ref::<Trap>(), Some(Trap::Interrupt)) {
-        return Failure::Deadline { export, limit, key };
+        let shared = state.deadline.is_budget_over();
+        return if shared { Failure::OutOfTime { export } } else { Failure::Deadline { export, limit, key } };
     }
     // A refused growth is no trap: the guest's allocator gives up a moment later.
     if let Some(asked) = state.refused_growth.take() {

@@ -1,10 +1,10 @@
 //! One pod policy: asking it, and what it counts as when it cannot answer (M05, M07).
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::bindings::exports::aether::policy::pods::{self, Pod};
 use crate::capability::cut;
+use crate::deadline::Budget;
 use crate::failure::Failure;
 use crate::grant::Grant;
 use crate::instance::{Instance, Surroundings, timed};
@@ -51,16 +51,16 @@ pub(crate) struct Policy {
 }
 
 impl Policy {
-    /// Asks the policy about a pod, for at most what is left of the time of all of them.
-    pub(crate) fn vote(&self, pod: &Pod, left: Duration, surroundings: &Surroundings) -> Vote {
+    /// Asks the policy about a pod, within what is left of the time of all of them: instantiation and `init` count too.
+    pub(crate) fn vote(&self, pod: &Pod, budget: Budget, surroundings: &Surroundings) -> Vote {
         let (by, verdict) = match &self.current {
-            None => self.failed(&self.problem, pod, left, surroundings),
-            Some(version) => match self.ask(version, pod, left, surroundings) {
+            None => self.failed(&self.problem, pod, budget, surroundings),
+            Some(version) => match self.ask(version, pod, budget, surroundings) {
                 Ok(verdict) => (By::Module, verdict),
                 Err(failure) => {
                     self.stats.failure(&failure);
                     tracing::warn!(module = %self.name, pod = pod.name, namespace = pod.namespace, uid = pod.uid, %failure, "a policy could not answer");
-                    self.failed(&failure.to_string(), pod, left, surroundings)
+                    self.failed(&failure.to_string(), pod, budget, surroundings)
                 }
             },
         };
@@ -69,13 +69,13 @@ impl Policy {
     }
 
     /// What the policy counts as when it cannot answer.
-    fn failed(&self, why: &str, pod: &Pod, left: Duration, surroundings: &Surroundings) -> (By, Verdict) {
+    fn failed(&self, why: &str, pod: &Pod, budget: Budget, surroundings: &Surroundings) -> (By, Verdict) {
         if self.terms.on_failure == FailurePolicy::Allow {
             return (By::FailurePolicy, Verdict::Abstain);
         }
         if self.terms.on_failure == FailurePolicy::LastGood
             && let Some(previous) = &self.previous
-            && let Ok(verdict) = self.ask(previous, pod, left, surroundings)
+            && let Ok(verdict) = self.ask(previous, pod, budget, surroundings)
         {
             return (By::FailurePolicy, verdict);
         }
@@ -88,17 +88,17 @@ impl Policy {
         &self,
         version: &Version,
         pod: &Pod,
-        left: Duration,
+        budget: Budget,
         surroundings: &Surroundings,
     ) -> Result<Verdict, Failure> {
-        if left.is_zero() {
+        if budget.is_over() {
             return Err(Failure::Budget);
         }
         let who = if pod.uid.is_empty() { &pod.sandbox_id } else { &pod.uid };
         if !version.strikes(|strikes| strikes.allows(who, self.shared.now())) {
             return Err(Failure::Struck { strikes: STRIKES });
         }
-        match self.once(version, pod, left, surroundings) {
+        match self.once(version, pod, budget, surroundings) {
             Ok(verdict) => Ok(taken(verdict, &version.manifest.grant)),
             Err(failure) => {
                 if failure.is_crash() {
@@ -113,7 +113,7 @@ impl Policy {
         &self,
         version: &Version,
         pod: &Pod,
-        left: Duration,
+        budget: Budget,
         surroundings: &Surroundings,
     ) -> Result<pods::Verdict, Failure> {
         let (answer, took) = timed(|| {
@@ -123,9 +123,9 @@ impl Policy {
             };
             let mut instance = match warm {
                 Some(instance) => instance,
-                None => self.instance(version, surroundings)?,
+                None => self.instance(version, surroundings, budget)?,
             };
-            let verdict = instance.evaluate(pod, left);
+            let verdict = instance.evaluate(pod, budget);
             let peak = instance.peak();
             if version.manifest.instances == Instances::Warm {
                 version.keep_warm(instance);
@@ -140,8 +140,14 @@ impl Policy {
         verdict
     }
 
-    fn instance(&self, version: &Version, surroundings: &Surroundings) -> Result<Instance, Failure> {
-        Instance::start(&version.prepared, &self.shared, surroundings, &version.manifest.settings, None)
+    fn instance(
+        &self,
+        version: &Version,
+        surroundings: &Surroundings,
+        budget: Budget,
+    ) -> Result<Instance, Failure> {
+        let settings = &version.manifest.settings;
+        Instance::start(&version.prepared, &self.shared, surroundings, settings, None, budget)
     }
 }
 
@@ -152,8 +158,9 @@ pub(crate) fn trial(
     surroundings: &Surroundings,
 ) -> Result<(), Failure> {
     let settings = &version.manifest.settings;
-    let mut instance = Instance::start(&version.prepared, shared, surroundings, settings, None)?;
-    match instance.evaluate(&canned(), Duration::MAX) {
+    let mut instance =
+        Instance::start(&version.prepared, shared, surroundings, settings, None, Budget::ENDLESS)?;
+    match instance.evaluate(&canned(), Budget::ENDLESS) {
         Err(failure) if failure.is_crash() => Err(failure),
         // That it cannot tell about a pod that it was not written for is an answer too.
         Ok(_) | Err(_) => Ok(()),

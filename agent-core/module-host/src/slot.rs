@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::action::{Action, Outcome, Permit, Staged};
 use crate::bindings::exports::aether::behaviour::lifecycle::Event;
+use crate::deadline::Budget;
 use crate::failure::{Failure, LoadError};
 use crate::instance::{Instance, Planned, Surroundings, timed};
 use crate::lifecycle::{Input, Machine, Role, State, Step};
@@ -294,6 +295,7 @@ impl Slot {
             &self.surroundings,
             &version.manifest.settings,
             saved,
+            Budget::ENDLESS,
         )
     }
 

@@ -188,6 +188,11 @@ impl Bench {
         Self::of(&[], PATIENCE)
     }
 
+    /// A host whose policies have so much time together at one ADD.
+    pub fn within(budget: Duration) -> Self {
+        Self::of(&[], budget)
+    }
+
     fn of(builtins: &[Builtin], budget: Duration) -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("modules")).unwrap();

@@ -3,8 +3,12 @@
 use std::hint::black_box;
 
 use aether_module::PodPolicy;
+use aether_module::policy::bindings::aether::base::clock::monotonic;
 use aether_module::policy::{Change, Denial, Fault, Pod, Verdict};
 use serde::Deserialize;
+
+/// How long what is `slow` takes, on the host's clock: it comes to an end.
+const SLOW_MS: u64 = 3000;
 
 /// What it is told.
 #[derive(Debug, Deserialize)]
@@ -82,6 +86,12 @@ fn misbehave(how: &str) {
         }
         "deep" => {
             black_box(deep(10_000_000));
+        }
+        "slow" => {
+            let began = monotonic();
+            while monotonic().saturating_sub(began) < SLOW_MS {
+                black_box(());
+            }
         }
         #[allow(clippy::panic, reason = "what this guest is for")]
         "panic" => panic!("a panic with its reason"),
