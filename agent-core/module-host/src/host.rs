@@ -19,7 +19,7 @@ use crate::deadline::Budget;
 use crate::engine::{EngineError, Runtime};
 use crate::instance::Surroundings;
 use crate::lifecycle::{Role, State};
-use crate::manifest::{Manifest, Name};
+use crate::manifest::{Manifest, Mode, Name};
 use crate::pod::Pod;
 use crate::policy::Policy;
 use crate::ports::Ports;
@@ -97,7 +97,7 @@ pub struct Host {
     /// Behaviours; an entry's thread ends with [`Host::stop`].
     slots: Mutex<BTreeMap<Name, Arc<Slot>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Policies in the order in which they are asked: swapped as a whole, so that a call sees one state of them.
+    /// Policies in their order, in which those that count are asked before audited ones: swapped as a whole, so that a call sees one state of them.
     policies: RwLock<Arc<Vec<Arc<Policy>>>>,
     operators: Mutex<operators::Loaded>,
 }
@@ -199,8 +199,13 @@ impl Host {
         }
         let policies = self.policies();
         let budget = Budget::new(self.config.budget);
-        let vote = |policy: &Arc<Policy>| policy.vote(pod, budget, &self.surroundings);
-        let votes: Vec<Vote> = policies.iter().map(vote).collect();
+        let of = |mode| policies.iter().enumerate().filter(move |(_, policy)| policy.terms.mode == mode);
+        // Those that count first: time that an audited policy took from them would be a denial by it (M06).
+        let asked = of(Mode::Enforce).chain(of(Mode::Audit));
+        let mut votes: Vec<(usize, Vote)> =
+            asked.map(|(place, policy)| (place, policy.vote(pod, budget, &self.surroundings))).collect();
+        votes.sort_by_key(|(place, _)| *place);
+        let votes: Vec<Vote> = votes.into_iter().map(|(_, vote)| vote).collect();
         Evaluated { decision: merge(&votes), votes }
     }
 

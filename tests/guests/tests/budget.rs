@@ -11,8 +11,8 @@
 use std::time::{Duration, Instant};
 
 use aether_module_host::UNAVAILABLE;
-use aether_module_host::verdict::{By, Decision};
-use aether_test_guests::{Bench, HOSTILE, pod};
+use aether_module_host::verdict::{By, Decision, Verdict};
+use aether_test_guests::{Bench, HOSTILE, REQUIRE_ANNOTATION, pod};
 
 const SHORT: Duration = Duration::from_millis(100);
 /// What such a budget may take on a busy machine: less than a slow `init` takes.
@@ -55,4 +55,29 @@ fn m04_the_time_of_an_add_bounds_evaluate_below_the_modules_own_limit() {
     let status = bench.status("policy");
     assert!(status.last_error.starts_with("evaluate was stopped when the time"), "{}", status.last_error);
     assert_eq!(status.counts.failures.get("deadline"), None, "{status:?}");
+}
+
+#[test]
+fn m06_m07_an_audited_policy_takes_no_time_from_those_that_count() {
+    let bench = Bench::new();
+    let looping = "world = \"pod-policy\"\nmode = \"audit\"\nlimits = { call-ms = 1000 }";
+    bench.load("a", looping, HOSTILE).unwrap();
+    let good = "world = \"pod-policy\"\nsettings = { annotations = { team = \"\" } }";
+    bench.load("b", good, REQUIRE_ANNOTATION).unwrap();
+    bench.host.take_over(1);
+    let mut asked = pod("loop");
+    asked.annotations.push(("team".to_owned(), "shop".to_owned()));
+    let evaluated = bench.host.evaluate(&asked);
+    assert!(matches!(evaluated.decision, Decision::Admit { .. }), "{evaluated:?}");
+    // Reported in the policies' order, whoever was asked first.
+    let [a, b] = evaluated.votes.as_slice() else { panic!("{evaluated:?}") };
+    assert_eq!((a.module.as_str(), a.by, b.module.as_str(), b.by), ("a", By::FailurePolicy, "b", By::Module));
+    assert!(matches!(a.verdict, Verdict::Deny(_)), "{a:?}");
+    // It does get what is left, and a denial of the one that counts stays one.
+    let evaluated = bench.host.evaluate(&pod("web"));
+    assert_eq!(evaluated.votes[0].by, By::Module, "{evaluated:?}");
+    assert!(
+        matches!(evaluated.decision, Decision::Deny { ref module, .. } if module.as_str() == "b"),
+        "{evaluated:?}"
+    );
 }
