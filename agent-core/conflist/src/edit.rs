@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::json::Document;
-use crate::load::{DropIns, Kind, List, Taken};
+use crate::load::{DropIns, Entry, Kind, List, Taken};
 use crate::own::OwnEntry;
 
 mod layout;
@@ -109,12 +109,26 @@ pub fn remove(list: &List) -> Result<Vec<u8>, EditError> {
     Ok(edited)
 }
 
+/// Whether the entry of ours in `new` stands where [`put`] leaves or sets it: before the same number of others as the
+/// last one of ours in `old`, or after all of them (I09). Anywhere else our plugin would be run before the plugins that it
+/// needs the result of.
+pub fn keeps_place(old: &List, new: &List) -> bool {
+    let others = new.entries().iter().filter(|entry| !entry.is_ours()).count();
+    place(new).is_some_and(|at| at == others || Some(at) == place(old))
+}
+
+/// How many entries of others stand before the last one of ours.
+fn place(list: &List) -> Option<usize> {
+    let ours = list.entries().iter().rposition(Entry::is_ours)?;
+    Some(list.entries().iter().take(ours).filter(|entry| !entry.is_ours()).count())
+}
+
 /// The indices of the foreign entries, of which there is at least one, and of ours.
 fn parts(list: &List) -> Result<(Vec<usize>, Vec<usize>), EditError> {
     if list.kind() == Kind::Single {
         return Err(EditError::Single { file: file(list) });
     }
-    let is_ours = |index: &usize| list.entries().get(*index).is_some_and(crate::load::Entry::is_ours);
+    let is_ours = |index: &usize| list.entries().get(*index).is_some_and(Entry::is_ours);
     let (ours, foreign): (Vec<_>, Vec<_>) = (0..list.entries().len()).partition(is_ours);
     if foreign.is_empty() { Err(EditError::OnlyOurs { file: file(list) }) } else { Ok((foreign, ours)) }
 }

@@ -97,7 +97,7 @@ pub struct Host {
     /// Behaviours; an entry's thread ends with [`Host::stop`].
     slots: Mutex<BTreeMap<Name, Arc<Slot>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Policies in their order, in which those that count are asked before audited ones: swapped as a whole, so that a call sees one state of them.
+    /// Policies in their order: swapped as a whole, so that a call sees one state of them.
     policies: RwLock<Arc<Vec<Arc<Policy>>>>,
     operators: Mutex<operators::Loaded>,
 }

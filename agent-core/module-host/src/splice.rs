@@ -1,5 +1,5 @@
 //! Whether a list that a module hands back differs from the one on the node in nothing but our own entry (M03): whatever
-//! the module says, nobody else's entry is moved, altered or dropped.
+//! the module says, nobody else's entry is moved, altered or dropped, and ours stands last or where it stood (I09).
 
 use aether_conflist::edit;
 use aether_conflist::load::{DropIns, List};
@@ -44,6 +44,14 @@ pub enum SpliceError {
         /// The file.
         file: String,
     },
+    /// Our entry stands where it would be run before what it needs.
+    #[error(
+        "the new {file} puts the entry of aether-cni before others, where it did not stand: it stands last, or where it stood"
+    )]
+    Place {
+        /// The file.
+        file: String,
+    },
     /// Our entry is not the wanted one, or not there once.
     #[error(
         "the new {file} holds {found} entries of aether-cni that are the wanted one, of {all}, where one is wanted"
@@ -78,6 +86,9 @@ pub(crate) fn check(view: &ConflistView, name: &str, expect: &str, bytes: &[u8])
     let (all, found) = (new.ours().count(), new.ours().filter(|entry| wanted.equals(entry)).count());
     if (all, found) != (1, 1) {
         return Err(SpliceError::NotWanted { file: file(), found, all });
+    }
+    if !edit::keeps_place(&old, &new) {
+        return Err(SpliceError::Place { file: file() });
     }
     Ok(())
 }
@@ -143,6 +154,46 @@ mod tests {
             let refused = look(&view(), &bytes).unwrap_err();
             assert!(matches!(refused, SpliceError::Foreign { .. }), "{what}: {refused}");
         }
+    }
+
+    #[test]
+    fn m03_i09_ours_stands_last_or_where_it_stood_and_the_others_keep_their_order() {
+        let flannel = r#"{"type": "flannel", "delegate": {"hairpinMode": true}}"#;
+        let portmap = r#"{"type": "portmap", "capabilities": {"portMappings": true}}"#;
+        let old = WANTED.replace("cni.sock", "old.sock");
+        let list = |entries: &[&str]| {
+            let entries = entries.join(",\n    ");
+            format!(
+                "{{\n  \"name\": \"cbr0\",\n  \"cniVersion\": \"0.3.1\",\n  \"plugins\": [\n    {entries}\n  ]\n}}\n"
+            )
+        };
+        assert_eq!(list(&[flannel, portmap]), LIST);
+        let seen = |entries: &[&str]| {
+            let mut view = view();
+            view.files[0].bytes = list(entries).as_bytes().into();
+            view
+        };
+        for (what, before, after) in [
+            ("last", &[flannel, portmap][..], &[flannel, portmap, WANTED][..]),
+            ("last again", &[&old, flannel, portmap], &[flannel, portmap, WANTED]),
+            ("altered, first", &[&old, flannel, portmap], &[WANTED, flannel, portmap]),
+            ("altered, between", &[flannel, &old, portmap], &[flannel, WANTED, portmap]),
+            ("doubled", &[&old, flannel, &old, portmap], &[flannel, WANTED, portmap]),
+        ] {
+            look(&seen(before), &list(after)).unwrap_or_else(|refused| panic!("{what}: {refused}"));
+        }
+        for (what, before, after) in [
+            ("first", &[flannel, portmap][..], &[WANTED, flannel, portmap][..]),
+            ("between", &[flannel, portmap], &[flannel, WANTED, portmap]),
+            ("moved to the front", &[flannel, portmap, &old], &[WANTED, flannel, portmap]),
+            ("moved", &[&old, flannel, portmap], &[flannel, WANTED, portmap]),
+            ("the front one of a double", &[&old, flannel, &old, portmap], &[WANTED, flannel, portmap]),
+        ] {
+            let refused = look(&seen(before), &list(after)).unwrap_err();
+            assert!(matches!(refused, SpliceError::Place { .. }), "{what}: {refused}");
+        }
+        let swapped = look(&view(), &list(&[portmap, flannel, WANTED])).unwrap_err();
+        assert!(matches!(swapped, SpliceError::Foreign { .. }), "{swapped}");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use aether_module_host::lifecycle::FAULTS_MAX;
 use aether_module_host::ports::{Condition, NodeView, Taint, UpstreamsSummary};
 use aether_test_guests::{Bench, ROGUE_LIST, ROGUE_TAINT};
 
-const LIST: &str = "{\n  \"name\": \"cbr0\",\n  \"plugins\": [\n    {\"type\": \"flannel\"}\n  ]\n}\n";
+const LIST: &str = "{\n  \"name\": \"cbr0\",\n  \"plugins\": [\n    {\"type\": \"flannel\"},\n    {\"type\": \"portmap\"}\n  ]\n}\n";
 const WANTED: &str = r#"{"name":"aether","type":"aether-cni","agentSocket":"/run/aether/cni.sock"}"#;
 const KEY: &str = "aether.io/agent-not-ready";
 
@@ -134,6 +134,8 @@ fn m03_a_taint_outside_the_grant_is_refused_when_it_is_staged() {
 fn m03_what_changes_somebody_elses_entry_or_another_file_is_refused() {
     for (act, words) in [
         ("alter-foreign", "changes something outside the entry of aether-cni"),
+        ("swap-foreign", "changes something outside the entry of aether-cni"),
+        ("ours-first", "puts the entry of aether-cni before others, where it did not stand"),
         ("other-file", "not granted: grant.conflist.edit does not cover 99-other.conflist"),
         ("garbage", "would not be loaded"),
         ("unchanged", "holds 0 entries of aether-cni that are the wanted one"),

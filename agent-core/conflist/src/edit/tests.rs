@@ -90,6 +90,34 @@ fn i09_the_same_value_in_other_bytes_is_left_as_it_stands() {
 }
 
 #[test]
+fn m03_i09_ours_keeps_its_place_or_goes_last() {
+    let list = |kinds: &str| {
+        let entry = |kind| if kind == 'o' { r#"{"type":"aether-cni"}"# } else { r#"{"type":"a"}"# };
+        let entries: Vec<_> = kinds.chars().map(entry).collect();
+        load(format!(r#"{{"name":"n","plugins":[{}]}}"#, entries.join(",")))
+    };
+    for (old, new, kept) in [
+        ("aa", "aao", true),
+        ("aa", "oaa", false),
+        ("aa", "aoa", false),
+        ("aa", "aa", false),
+        ("aao", "aao", true),
+        ("aao", "oaa", false),
+        ("oaa", "oaa", true),
+        ("oaa", "aao", true),
+        ("oaa", "aoa", false),
+        ("oaoa", "aoa", true),
+        ("oaoa", "oaa", false),
+        ("ooaa", "oaa", true),
+    ] {
+        assert_eq!(keeps_place(&list(old), &list(new)), kept, "{old} to {new}");
+        if let Ok(put) = put(&list(old), &wanted()) {
+            assert!(keeps_place(&list(old), &load(put)), "the editor itself, from {old}");
+        }
+    }
+}
+
+#[test]
 fn i09_doubles_become_one() {
     let o = r#"{"type":"aether-cni","old":1}"#;
     for (entries, expected) in [

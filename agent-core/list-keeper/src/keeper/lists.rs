@@ -152,7 +152,7 @@ impl Keeper {
     }
 }
 
-/// Whether what a module hands over is what is wanted now.
+/// Whether what a module hands over is what is wanted now, and nothing else.
 trait Allows {
     fn allows(&self, name: &str, old: &[u8], new: &[u8]) -> Step<()>;
 }
@@ -176,7 +176,24 @@ impl Allows for Resolved {
             }
         };
         let stale = || Outcome::Conflict(format!("the entry for {name} is not the one that is wanted now"));
-        if right { Ok(()) } else { Err(stale()) }
+        if !right {
+            return Err(stale());
+        }
+        // Looked at when it was staged, too; this is the last look before it stands.
+        let old = load(old).map_err(|refusal| {
+            Outcome::Refused(format!("{name} is no list that is ever edited: {refusal}"))
+        })?;
+        let rest = |list| edit::remove(list).map_err(|error| Outcome::Refused(text::chain(&error)));
+        if rest(&old)? != rest(&list)? {
+            return Err(Outcome::Refused(format!("the new {name} changes something outside our entry")));
+        }
+        if edit::keeps_place(&old, &list) {
+            Ok(())
+        } else {
+            Err(Outcome::Refused(format!(
+                "the new {name} puts our entry before others, where it did not stand"
+            )))
+        }
     }
 }
 

@@ -126,6 +126,40 @@ fn i07_bytes_that_are_no_list_or_hold_only_ours_are_refused() {
 }
 
 #[test]
+fn m03_i09_what_moves_or_alters_more_than_our_own_entry_is_refused_at_the_last_moment_too() {
+    let right = chained_text(FLANNEL, ENTRY);
+    let first = FLANNEL.replace("\"plugins\": [", &format!("\"plugins\": [\n    {ENTRY},"));
+    let between =
+        FLANNEL.replace("{\"type\": \"portmap\"}", &format!("{ENTRY},\n    {{\"type\": \"portmap\"}}"));
+    let swapped = right.replace("flannel", "x").replace("portmap", "flannel").replace("\"x\"", "\"portmap\"");
+    for (what, new, words) in [
+        ("ours first", first, "before others"),
+        ("ours between", between, "before others"),
+        ("two foreign entries swapped", swapped, "outside our entry"),
+        ("another value", right.replace("cbr0", "cbr1"), "outside our entry"),
+    ] {
+        assert_ne!(new, right, "{what}");
+        let node = Node::flannel();
+        let outcome = node.keeper().replace_list(LIST, &digest(FLANNEL.as_bytes()), new.as_bytes(), || true);
+        assert_eq!(outcome.name(), "refused", "{what}: {outcome:?}");
+        is(&outcome, "refused", &[words]);
+        assert_eq!(node.get(LIST), FLANNEL, "{what}");
+    }
+}
+
+#[test]
+fn c03_i09_an_altered_entry_is_put_right_where_it_stands() {
+    let node = Node::flannel();
+    let list = |ours: &str| FLANNEL.replace("\"plugins\": [", &format!("\"plugins\": [\n    {ours},"));
+    node.put(LIST, list(NEWER));
+    is(&node.repair(ENTRY), "done", &[]);
+    assert_eq!(
+        node.get(LIST),
+        list(ENTRY).replace(ENTRY, r#"{"name": "aether", "type": "aether-cni", "v": 1}"#)
+    );
+}
+
+#[test]
 fn i01_the_lock_is_waited_for_and_the_right_is_asked_meanwhile() {
     let node = Node::flannel();
     let held = aether_durable::lock::Lock::take(&node.state().join("edit.lock")).unwrap();

@@ -33,6 +33,18 @@ impl Behaviour for Rogue {
         let replace = |name: &str, text: &str| edit::replace(name, &active.digest, text.as_bytes());
         let asked = match self.0.act.as_str() {
             "alter-foreign" => replace(&active.name, &text.replace("flannel", "evil")),
+            "ours-first" => {
+                let ours = String::from_utf8(view::wanted_entry().unwrap_or_default()).unwrap_or_default();
+                let first = format!("\"plugins\": [\n    {ours},");
+                replace(&active.name, &text.replace("\"plugins\": [", &first))
+            }
+            "swap-foreign" => {
+                let swapped = text
+                    .replace("flannel", "x")
+                    .replace("portmap", "flannel")
+                    .replace("\"x\"", "\"portmap\"");
+                replace(&active.name, &swapped)
+            }
             "other-file" => replace("99-other.conflist", &text),
             "garbage" => replace(&active.name, "{"),
             "unchanged" => replace(&active.name, &text),
