@@ -11,7 +11,7 @@ use crate::world::World;
 /// A call that came to nothing. What it staged is dropped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// The module trapped: a panic, a bad access, an overrun stack, a result that is too large.
+    /// The module trapped: a panic, a bad access, an overrun stack.
     #[error("{export} trapped: {}{cause}", .said.as_ref().map(|said| format!("{said}: ")).unwrap_or_default())]
     Trap {
         /// What was called.
@@ -38,6 +38,16 @@ pub enum Failure {
         export: &'static str,
         /// For how much, and what the limit is.
         asked: String,
+    },
+    /// What it handed over, as a result or to an import, was too large to be taken.
+    #[error(
+        "{export} handed the host more than the {limit} bytes of limits.result at once: raise that, or hand over less"
+    )]
+    Result {
+        /// What was called.
+        export: &'static str,
+        /// The limit.
+        limit: usize,
     },
     /// It says that its settings, or what it saved, are wrong. It is not tried again.
     #[error("{export} says that [settings] is wrong: {text}")]
@@ -81,6 +91,7 @@ impl Failure {
             Self::Trap { .. } => "trap",
             Self::Deadline { .. } => "deadline",
             Self::Memory { .. } => "memory",
+            Self::Result { .. } => "result",
             Self::Config { .. } => "config",
             Self::Transient { .. } => "transient",
             Self::Budget | Self::OutOfTime { .. } => "budget",
@@ -91,14 +102,18 @@ impl Failure {
     /// Whether the call broke off, rather than come back with an answer or not begin.
     pub(crate) fn is_crash(&self) -> bool {
         match self {
-            Self::Trap { .. } | Self::Deadline { .. } | Self::Memory { .. } | Self::OutOfTime { .. } => true,
+            Self::Trap { .. }
+            | Self::Deadline { .. }
+            | Self::Memory { .. }
+            | Self::Result { .. }
+            | Self::OutOfTime { .. } => true,
             Self::Config { .. } | Self::Transient { .. } | Self::Budget | Self::Struck { .. } => false,
         }
     }
 
     /// All names.
-    pub const KINDS: [&'static str; 7] =
-        ["trap", "deadline", "memory", "config", "transient", "budget", "struck"];
+    pub const KINDS: [&'static str; 8] =
+        ["trap", "deadline", "memory", "result", "config", "transient", "budget", "struck"];
 }
 
 /// Why a module is not loaded. Each text says what to do.

@@ -19,6 +19,9 @@ use crate::prepared::{Exports, Prepared};
 use crate::state::{Shared, State};
 use crate::ticker::ticks;
 
+/// What the engine says when a guest hands over more than it may; it has no type for that.
+const TOO_MUCH: &str = "fuel allocated for hostcalls has been exhausted";
+
 /// What every instance of an agent has in common.
 #[derive(Clone)]
 pub(crate) struct Surroundings {
@@ -227,11 +230,17 @@ fn failure(
         let shared = state.deadline.is_budget_over();
         return if shared { Failure::OutOfTime { export } } else { Failure::Deadline { export, limit, key } };
     }
+    let cause = error.root_cause().to_string();
+    if cause.contains(TOO_MUCH) {
+        return Failure::Result { export, limit: state.limits.result };
+    }
     // A refused growth is no trap: the guest's allocator gives up a moment later.
     if let Some(asked) = state.refused_growth.take() {
         return Failure::Memory { export, asked };
     }
-    let text = format!("{error:#}");
+    // The cause comes first: where the stack is overrun, a trace alone is longer than what is kept.
+    let trace = error.to_string();
+    let text = if trace == cause { cause } else { format!("{cause}: {trace}") };
     Failure::Trap { export, said: state.last_error.take(), cause: cut(&text, TEXT_MAX).to_owned() }
 }
 

@@ -121,7 +121,7 @@ table! {
     MODULE_CALLS = Counter "aether_module_calls" ["module"],
         "Calls of the module's exports";
     MODULE_FAILURES = Counter "aether_module_failures" ["module", "kind"],
-        "Calls that came to nothing, by kind: trap, deadline, memory, config, transient, budget, struck";
+        "Calls that came to nothing, by kind: trap, deadline, memory, result, config, transient, budget, struck";
     MODULE_VERDICTS = Counter "aether_module_verdicts" ["module", "by", "verdict"],
         "Verdicts on pods: abstain, admit, admit-with, ignore, deny; by the module, or by its failure-policy where it could not answer";
     MODULE_ACTIONS = Counter "aether_module_actions" ["module", "action", "outcome"],

@@ -57,9 +57,16 @@ fn m04_an_endless_loop_at_evaluate_ends_in_time() {
 fn m04_every_other_misdeed_at_evaluate_is_stopped_and_named() {
     for (name, memory, kind, words) in [
         ("memory", "16Mi", "memory", "where limits.memory is 16777216"),
-        ("deep", "16Mi", "trap", "evaluate trapped"),
+        // The stack that the guest has in its memory, and the one that the host lends it.
+        ("deep", "16Mi", "trap", "evaluate trapped: wasm trap: out of bounds memory access"),
+        ("deep-bare", "16Mi", "trap", "evaluate trapped: wasm trap: call stack exhausted"),
         // Room for the value in the guest: it is the host that refuses to take it.
-        ("large", "64Mi", "trap", "evaluate trapped"),
+        (
+            "large",
+            "64Mi",
+            "result",
+            "evaluate handed the host more than the 1048576 bytes of limits.result at once: raise that, or hand over less",
+        ),
         ("panic", "16Mi", "trap", "a panic with its reason"),
     ] {
         let limits = format!("limits = {{ call-ms = 1000, memory = {memory:?} }}");
@@ -98,6 +105,7 @@ fn m13_log_lines_over_the_rate_are_dropped_and_counted() {
     // The time of all policies bounds it below what limits.call-ms allows: whether it came to an end is not the point.
     assert_eq!(evaluated.votes.len(), 1);
     assert!(bench.status("policy").log_lines_dropped > 100);
+    assert_eq!(bench.host.evaluate(&pod("web")).decision, Decision::Admit { changes: vec![] });
 }
 
 #[test]

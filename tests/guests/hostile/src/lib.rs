@@ -87,6 +87,9 @@ fn misbehave(how: &str) {
         "deep" => {
             black_box(deep(10_000_000));
         }
+        "deep-bare" => {
+            black_box(deep_bare(10_000_000));
+        }
         "slow" => {
             let began = monotonic();
             while monotonic().saturating_sub(began) < SLOW_MS {
@@ -103,6 +106,12 @@ fn deep(left: u64) -> u64 {
     let frame = [left; 64];
     black_box(&frame);
     if left == 0 { 0 } else { deep(left - 1) + frame.iter().sum::<u64>() }
+}
+
+/// Nothing of it lies in the guest's memory, and no loop does the same.
+#[inline(never)]
+fn deep_bare(left: u64) -> u64 {
+    if left == 0 { 1 } else { deep_bare(left - 1).rotate_left(1).wrapping_mul(left) }
 }
 
 aether_module::export_pod_policy!(Hostile);
