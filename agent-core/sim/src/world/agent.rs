@@ -13,7 +13,7 @@ use aether_domain::tombstone::Tombstone;
 
 use super::chaos::Trouble;
 use super::store::Store;
-use super::{MS, Next, Part, US, World};
+use super::{MS, Next, Part, S, US, World};
 use crate::fault::Fault;
 use crate::kernel::{LockFile, Pid, Sock, Waiting};
 
@@ -54,6 +54,8 @@ pub(super) enum Task {
     WatchTombstones,
     /// A gate opens.
     Gate(Gate),
+    /// A gate that was open shuts for a while: a built-in module has faulted.
+    Shut(Gate),
     /// The lock of that file is granted to the thread in flock.
     Granted(LockFile),
     /// (1) of a takeover: the tombstones that are left, the record of the first still to be removed, or gone.
@@ -218,6 +220,10 @@ impl World {
             Task::Op(op) => self.op(pid, op),
             Task::WatchTombstones => self.watch_tombstones(pid),
             Task::Gate(gate) => self.gate(pid, gate),
+            Task::Shut(gate) => {
+                self.hear_now(pid, Event::Gate { gate, state: GateState::Shut });
+                self.later(MS, 3 * S, Next::Agent(pid, Task::Gate(gate)));
+            }
             Task::Granted(file) => self.granted(pid, file),
             Task::Tombstones(left, half, applied) => self.apply_tombstones(pid, left, half, applied),
             Task::Reconcile => self.reconcile(pid),
@@ -313,6 +319,9 @@ impl World {
             agent.store.table.load(records);
         }
         self.hear_now(pid, Event::Gate { gate, state: GateState::Open });
+        if gate == Gate::MODULES && self.rng.chance(25) {
+            self.later(MS, 3 * S, Next::Agent(pid, Task::Shut(gate)));
+        }
     }
 
     // ---- the lock ----

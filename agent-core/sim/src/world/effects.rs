@@ -109,7 +109,6 @@ impl World {
                 if let Some(sock) = cni.filter(|_| self.is(Fault::DrainClosesTheListener)) {
                     self.close_socket(pid, sock);
                 }
-                self.turn_away(pid);
                 self.check_drained(pid);
             }
             Effect::TakeBack { .. } => {

@@ -121,26 +121,6 @@ impl World {
         }
     }
 
-    /// A drain begins: calls whose turn has not come are turned away and tried again elsewhere (K04).
-    pub(super) fn turn_away(&mut self, pid: Pid) {
-        let Some(agent) = self.agents.get(&pid) else { return };
-        let waiting: Vec<(u64, usize)> = agent
-            .store
-            .ops
-            .iter()
-            .filter_map(|(id, op)| match (&op.what, op.stage) {
-                (Do::Add { call, .. } | Do::Del { call }, Stage::Turn) => Some((*id, *call)),
-                _ => None,
-            })
-            .collect();
-        for (id, call) in waiting {
-            if let Some(serial) = self.calls.get(call).map(|call| call.serial) {
-                self.reset_call(call, serial);
-            }
-            self.leave(pid, id);
-        }
-    }
-
     pub(super) fn watch_tombstones(&mut self, pid: Pid) {
         let Some(agent) = self.agents.get_mut(&pid) else { return };
         if agent.accepting && self.fault != Some(Fault::NoTombstoneWatch) {
