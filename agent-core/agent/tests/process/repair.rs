@@ -75,6 +75,55 @@ fn chained(node: &Node, name: &str) {
     });
 }
 
+/// A4: ours is there, but not as it is wanted.
+#[test]
+fn c02_an_entry_that_was_altered_or_doubled_is_made_what_is_wanted() {
+    let (node, agent) = installed();
+    chained(&node, FILE);
+    let first = std::fs::read_to_string(node.conf(FILE)).unwrap();
+    let list: serde_json::Value = serde_json::from_str(&first).unwrap();
+    let with = |change: &dyn Fn(&mut Vec<serde_json::Value>)| {
+        let mut list = list.clone();
+        change(list["plugins"].as_array_mut().unwrap());
+        serde_json::to_vec(&list).unwrap()
+    };
+    let altered = with(&|plugins| plugins.last_mut().unwrap()["agentSocket"] = "/elsewhere.sock".into());
+    let doubled = with(&|plugins| plugins.push(plugins.last().unwrap().clone()));
+    for (how, bytes) in [("altered", altered), ("doubled", doubled)] {
+        replace(&node, FILE, &bytes);
+        until(how, || {
+            let text = std::fs::read(node.conf(FILE)).map_err(|error| error.to_string())?;
+            let is: serde_json::Value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+            if is == list { Ok(()) } else { Err(format!("{is}\n{}", agent.lines().join("\n"))) }
+        });
+    }
+}
+
+/// Stripped is what the link names, by a writer whom no watch on net.d sees; and the link itself is what is replaced.
+#[test]
+fn i02_c02_a_list_behind_a_link_is_repaired_at_its_target_and_stays_a_link() {
+    let (node, _agent) = installed();
+    chained(&node, FILE);
+    let first = std::fs::read(node.conf(FILE)).unwrap();
+    let target = node.path("lists/real.conflist");
+    std::fs::create_dir(node.path("lists")).unwrap();
+    std::fs::rename(node.conf(FILE), &target).unwrap();
+    std::os::unix::fs::symlink("../lists/real.conflist", node.conf(FILE)).unwrap();
+    chained(&node, FILE);
+    for in_place in [true, false] {
+        if in_place {
+            std::fs::write(&target, STRIPPED).unwrap();
+        } else {
+            let temp = target.with_extension("new");
+            std::fs::write(&temp, STRIPPED).unwrap();
+            std::fs::rename(temp, &target).unwrap();
+        }
+        chained(&node, FILE);
+        assert_eq!(std::fs::read(&target).unwrap(), first);
+        assert!(node.conf(FILE).is_symlink());
+    }
+}
+
 #[test]
 fn c02_whatever_way_the_entry_is_taken_it_is_put_back_and_all_other_bytes_stay() {
     let (node, _agent) = installed();
