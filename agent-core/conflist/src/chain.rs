@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use aether_domain::chain::State;
 
 use crate::derived;
+use crate::edit;
 use crate::load::{self, By, Content, DropIns, Kind, List, Refusal};
 use crate::own::OwnEntry;
 
@@ -233,6 +234,10 @@ fn judge(list: &List, want: &Want) -> State {
     }
     match (ours.as_slice(), want) {
         ([], _) => State::Stripped,
+        (_, _) if edit::place(list) == Some(0) => {
+            let how = "our entry stands before every other, and would be run without a result to hand on";
+            State::Drifted { how: how.to_owned() }
+        }
         ([entry], Want::Entry(wanted)) if !wanted.equals(entry) => {
             State::Drifted { how: "our entry differs from the wanted one".to_owned() }
         }

@@ -59,6 +59,7 @@ pub enum EditError {
 /// - One of ours that equals `wanted` as a JSON value: the bytes come back unchanged.
 /// - One of ours that differs: its object is replaced where it stands.
 /// - Several: the last one stays (and is replaced if it differs), the others go.
+/// - Ours before every other: it goes after the last one. Run first, it would have no result to hand on.
 ///
 /// Everything outside the inserted object and its comma keeps its bytes.
 pub fn put(list: &List, wanted: &OwnEntry) -> Result<Vec<u8>, EditError> {
@@ -76,8 +77,9 @@ pub fn put(list: &List, wanted: &OwnEntry) -> Result<Vec<u8>, EditError> {
     }
     let layout = layout::Layout::of(list, &foreign);
     let mut changes = Vec::new();
-    match ours.split_last() {
+    match ours.split_last().filter(|_| place(list) != Some(0)) {
         None => {
+            changes.extend(removals(list, &ours));
             let mut inserted = layout.separator();
             inserted.extend(layout.render(wanted.document()));
             let end = foreign.last().map_or(0, |index| span(list, *index).end);
@@ -114,11 +116,11 @@ pub fn remove(list: &List) -> Result<Vec<u8>, EditError> {
 /// needs the result of.
 pub fn keeps_place(old: &List, new: &List) -> bool {
     let others = new.entries().iter().filter(|entry| !entry.is_ours()).count();
-    place(new).is_some_and(|at| at == others || Some(at) == place(old))
+    place(new).is_some_and(|at| at == others || at > 0 && Some(at) == place(old))
 }
 
 /// How many entries of others stand before the last one of ours.
-fn place(list: &List) -> Option<usize> {
+pub(crate) fn place(list: &List) -> Option<usize> {
     let ours = list.entries().iter().rposition(Entry::is_ours)?;
     Some(list.entries().iter().take(ours).filter(|entry| !entry.is_ours()).count())
 }

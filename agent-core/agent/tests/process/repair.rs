@@ -77,7 +77,7 @@ fn chained(node: &Node, name: &str) {
 
 /// A4: ours is there, but not as it is wanted.
 #[test]
-fn c02_an_entry_that_was_altered_or_doubled_is_made_what_is_wanted() {
+fn c02_an_entry_that_was_altered_doubled_or_moved_to_the_front_is_made_what_is_wanted() {
     let (node, agent) = installed();
     chained(&node, FILE);
     let first = std::fs::read_to_string(node.conf(FILE)).unwrap();
@@ -89,7 +89,8 @@ fn c02_an_entry_that_was_altered_or_doubled_is_made_what_is_wanted() {
     };
     let altered = with(&|plugins| plugins.last_mut().unwrap()["agentSocket"] = "/elsewhere.sock".into());
     let doubled = with(&|plugins| plugins.push(plugins.last().unwrap().clone()));
-    for (how, bytes) in [("altered", altered), ("doubled", doubled)] {
+    let first_of_all = with(&|plugins| plugins.rotate_right(1));
+    for (how, bytes) in [("altered", altered), ("doubled", doubled), ("first", first_of_all)] {
         replace(&node, FILE, &bytes);
         until(how, || {
             let text = std::fs::read(node.conf(FILE)).map_err(|error| error.to_string())?;

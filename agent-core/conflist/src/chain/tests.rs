@@ -53,6 +53,23 @@ fn c01_a4_altered_doubled_or_in_a_drop_in_is_drifted() {
 }
 
 #[test]
+fn c01_i09_ours_before_every_other_is_drifted_and_goes_behind_them() {
+    let (a, b) = (r#"{"type":"a"}"#, r#"{"type":"b"}"#);
+    for entries in [&[OURS, a][..], &[OURS, a, b], &[OURS, OURS, a]] {
+        let State::Drifted { how } = state(&snapshot(list(entries))) else { panic!("{entries:?}") };
+        assert!(how.contains("before every other"), "{how}");
+        let Content::Bytes(bytes) = list(entries) else { unreachable!() };
+        let read = List::load("10-x.conflist", bytes, DropIns::none()).unwrap();
+        let put = crate::edit::put(&read, &own(OURS)).unwrap();
+        let put = List::load("10-x.conflist", put, DropIns::none()).unwrap();
+        let types: Vec<_> = put.entries().iter().map(|entry| entry.is_ours()).collect();
+        assert_eq!(types.iter().filter(|ours| **ours).count(), 1, "{entries:?}");
+        assert_eq!(types.last(), Some(&true), "{entries:?}");
+        assert_eq!(crate::edit::remove(&put).unwrap(), crate::edit::remove(&read).unwrap(), "{entries:?}");
+    }
+}
+
+#[test]
 fn c01_without_ours_it_is_stripped_and_without_a_file_there_is_no_list() {
     assert_eq!(state(&snapshot(list(&[r#"{"type":"a"}"#]))), State::Stripped);
     let broken = Content::Unread("nothing to read".to_owned());
