@@ -83,3 +83,28 @@ fn m12_what_cannot_be_done_is_said_with_the_remedy() {
     let text = ended(&aetherctl(root.path(), &["new", "x", "--sdk", "/nonexistent"]), 1);
     assert!(text.contains("--sdk"), "{text}");
 }
+
+/// What is compiled is run as this program: never out of a directory that somebody has made before, under a name that they guessed.
+#[test]
+fn m09_a_directory_that_was_made_before_the_trial_is_not_used() {
+    let (root, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let policy = root.path().join("text");
+    std::fs::create_dir_all(policy.join("scenarios")).unwrap();
+    std::fs::write(policy.join("module.toml"), "world = \"pod-policy\"\n").unwrap();
+    std::fs::write(policy.join("module.wasm"), "text").unwrap();
+    std::fs::write(policy.join("scenarios/a.toml"), "expect = \"admit\"\npod = {}\n").unwrap();
+    // The shell's process is the one that the program runs in.
+    let script = "mkdir -m 777 \"$TMPDIR/aetherctl-policy-$$\" && exec \"$0\" policy test";
+    let output = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_aetherctl")])
+        .current_dir(&policy)
+        .env("TMPDIR", temporary.path())
+        .output()
+        .unwrap();
+    let text = ended(&output, 1);
+    assert!(text.contains("it is no WebAssembly"), "{text}");
+    let left: Vec<_> =
+        std::fs::read_dir(temporary.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let [made] = left.as_slice() else { panic!("only what was made before is left: {left:?}") };
+    assert_eq!(std::fs::read_dir(made).unwrap().count(), 0, "nothing was put into {}", made.display());
+}

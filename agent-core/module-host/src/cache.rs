@@ -9,6 +9,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::{Digest as _, Sha256};
 
 use crate::engine::FLAGS;
+use crate::private::{self, PrivateError};
 
 /// The key's file, beside the artefacts.
 const KEY: &str = "key";
@@ -37,6 +38,9 @@ pub enum CacheError {
     /// The key cannot be read.
     #[error("cannot read the key of the cache of compiled modules")]
     Read(#[source] read::ReadError),
+    /// The folder or the key is not this user's alone.
+    #[error("compiled modules are not kept there")]
+    Private(#[source] PrivateError),
     /// The kernel gives no random bytes.
     #[error("the kernel gives no random bytes for the key of the cache of compiled modules")]
     Random(#[source] std::io::Error),
@@ -54,14 +58,18 @@ pub(crate) enum Looked {
 }
 
 impl Cache {
-    /// Opens the folder; makes it and its key where they are missing.
+    /// Opens the folder; makes it and its key where they are missing. Refuses what somebody else has made or can change:
+    /// whoever knows the key has this program run their code.
     pub fn open(directory: &Path) -> Result<Self, CacheError> {
         atomic::create_dir_all(directory, 0o700).map_err(CacheError::Write)?;
+        // After it is made: whoever was quicker made it.
+        private::folder(directory).map_err(CacheError::Private)?;
         let path = directory.join(KEY);
-        if let Some(bytes) = read::bounded(&path, KEY_LEN).map_err(CacheError::Read)?
-            && let Ok(key) = <[u8; KEY_LEN]>::try_from(bytes)
-        {
-            return Ok(Self { directory: directory.to_owned(), key });
+        if let Some(read) = read::owned(&path, KEY_LEN).map_err(CacheError::Read)? {
+            private::secret(&path, &read).map_err(CacheError::Private)?;
+            if let Ok(key) = <[u8; KEY_LEN]>::try_from(read.bytes) {
+                return Ok(Self { directory: directory.to_owned(), key });
+            }
         }
         let mut key = [0u8; KEY_LEN];
         rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty())
@@ -170,6 +178,36 @@ mod tests {
         std::fs::write(dir.path().join(KEY), b"damaged").unwrap();
         let cache = Cache::open(dir.path()).unwrap();
         assert!(matches!(cache.get("a"), Looked::Unusable(_)));
+    }
+
+    #[test]
+    fn m09_a_folder_or_key_that_somebody_else_made_or_can_change_is_refused_with_the_remedy() {
+        use std::os::unix::fs::{PermissionsExt as _, chown};
+        let mode = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let dir = tempfile::tempdir().unwrap();
+        Cache::open(dir.path()).unwrap();
+        let key = dir.path().join(KEY);
+        let refused = |path: &Path, why: &str| {
+            let error = crate::status::chain(&Cache::open(dir.path()).unwrap_err());
+            let words = format!("{} is not used: {why}", path.display());
+            assert!(error.contains(&words) && error.contains("Remove it"), "{error}");
+        };
+        for bits in [0o620, 0o640, 0o602, 0o604] {
+            mode(&key, bits);
+            refused(&key, &format!("its mode is {bits:04o}"));
+        }
+        mode(&key, 0o600);
+        chown(&key, Some(65534), None).unwrap();
+        refused(&key, "it belongs to uid 65534");
+        chown(&key, Some(0), None).unwrap();
+        Cache::open(dir.path()).unwrap();
+        mode(dir.path(), 0o777);
+        refused(dir.path(), "its mode is 0777");
+        mode(dir.path(), 0o700);
+        chown(dir.path(), Some(65534), None).unwrap();
+        refused(dir.path(), "it belongs to uid 65534");
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub mod pod;
 mod policy;
 pub mod ports;
 mod prepared;
+pub mod private;
 mod rate;
 mod reload;
 mod series;

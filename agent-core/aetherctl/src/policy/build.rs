@@ -55,23 +55,26 @@ fn of_crate(directory: &Path) -> anyhow::Result<Vec<u8>> {
     let package = table.get("package").and_then(|package| package.get("name")).and_then(toml::Value::as_str);
     let package = package.with_context(|| format!("{} names no package", manifest.display()))?;
     let directory = std::path::absolute(directory).context("cannot tell the current directory")?;
-    let built = aether_guest_build::build(&directory, &directory.join("target"), &shared(), &[package])?;
+    let target = directory.join("target");
+    let shared = shared().unwrap_or_else(|| target.join("shared"));
+    let built = aether_guest_build::build(&directory, &target, &shared, &[package])?;
     built.into_iter().next().context("the build made nothing")
 }
 
 /// Where the standard library for policies is kept, on a machine that has to build it: beside the build that this program
-/// is from, which has made it already, or in the user's cache.
-fn shared() -> PathBuf {
+/// is from, which has made it already, or in the user's cache. Never in the directory for temporary files: it is built there
+/// by programs that somebody else could have put there.
+fn shared() -> Option<PathBuf> {
     let program = std::env::current_exe().ok();
     let of_our_build =
         program.as_deref().and_then(|program| Some(program.parent()?.parent()?.join("guests")));
     if let Some(guests) = of_our_build.filter(|guests| guests.is_dir()) {
-        return guests;
+        return Some(guests);
     }
     let folder =
         |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
-    cache.unwrap_or_else(std::env::temp_dir).join("aether-policy")
+    cache.map(|cache| cache.join("aether-policy"))
 }
 
 pub(super) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {

@@ -1,6 +1,7 @@
 //! `aetherctl policy test`: the component under its own manifest, in the agent's own host of modules.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -129,12 +130,12 @@ pub(super) fn run(directory: &Path, compiler: Option<PathBuf>) -> anyhow::Result
         std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?
     };
     let scenarios = scenarios(&directory.join("scenarios"))?;
-    let cache = Scratch::new()?;
+    let cache = scratch()?;
     let config = Config {
         node: "workstation".to_owned(),
         agent_version: env!("CARGO_PKG_VERSION").to_owned(),
         directory: None,
-        cache: cache.0.clone(),
+        cache: cache.path().to_owned(),
         exempt: [].into(),
         budget: BUDGET,
     };
@@ -229,22 +230,15 @@ fn neighbour() -> PathBuf {
     beside.unwrap_or_else(|| PathBuf::from(name))
 }
 
-/// A directory that goes with the run.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> anyhow::Result<Self> {
-        let path = std::env::temp_dir().join(format!("aetherctl-policy-{}", std::process::id()));
-        aether_durable::atomic::create_dir_all(&path, 0o700)?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // Left, it is only a cache in the directory for temporary files.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// A new directory of this user's alone, which goes with the run: what lies in it is run as this program.
+fn scratch() -> anyhow::Result<tempfile::TempDir> {
+    let made = tempfile::Builder::new()
+        .prefix("aetherctl-policy-")
+        .permissions(std::fs::Permissions::from_mode(0o700))
+        .tempdir();
+    made.with_context(|| {
+        format!("cannot make a directory in {}; TMPDIR names another", std::env::temp_dir().display())
+    })
 }
 
 /// No node: a policy sees the pod and nothing else.

@@ -1,6 +1,7 @@
 //! A node's directories, and agents on it that end with the test, whatever happens.
 
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -103,7 +104,9 @@ impl Node {
         for below in ["run", "state/pods", "state/deletes", "state/modules-cache", "a"] {
             std::fs::create_dir_all(self.path(below)).unwrap();
         }
-        std::fs::write(self.path("state/modules-cache/key"), [7; 64]).unwrap();
+        let key = self.path("state/modules-cache/key");
+        std::fs::write(&key, [7; 64]).unwrap();
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
         self
     }
 
