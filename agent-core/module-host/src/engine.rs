@@ -86,3 +86,23 @@ pub mod compile {
     /// The target of this program.
     pub const HERE: &str = env!("AETHER_TARGET");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name that stayed behind would have each agent compile anew what the other keeps in its place, at every roll.
+    #[test]
+    fn m09_the_name_of_the_engine_has_the_version_that_is_built_in() {
+        let lock = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
+        let lock: toml::Table = std::fs::read_to_string(lock).unwrap().parse().unwrap();
+        let packages = lock["package"].as_array().unwrap();
+        let versions: Vec<&str> = packages
+            .iter()
+            .filter(|package| package["name"].as_str() == Some("wasmtime"))
+            .map(|package| package["version"].as_str().unwrap())
+            .collect();
+        let [version] = versions.as_slice() else { panic!("one wasmtime is built in: {versions:?}") };
+        assert!(FLAGS.starts_with(&format!("wasmtime-{version}-")), "{FLAGS} is not of {version}");
+    }
+}

@@ -147,13 +147,39 @@ fn m09_a_corrupt_foreign_or_older_artefact_is_compiled_again() {
     let good = std::fs::read(&artefact).unwrap();
     let mut flipped = good.clone();
     flipped[good.len() / 2] ^= 1;
-    for (what, bytes) in [("corrupt", flipped), ("cut", good[..100].to_vec()), ("empty", Vec::new())] {
+    let key = std::fs::read(bench.cache().join("key")).unwrap();
+    let of_other_engine = {
+        let mut config = wasmtime::Config::new();
+        config.wasm_component_model(true);
+        let engine = wasmtime::Engine::new(&config).unwrap();
+        engine.precompile_component(REQUIRE_ANNOTATION).unwrap()
+    };
+    assert_eq!(authentic(&key, &good[32..]), good, "the code is made here as the cache makes it");
+    for (what, bytes) in [
+        ("corrupt", flipped),
+        ("cut", good[..100].to_vec()),
+        ("empty", Vec::new()),
+        ("under another key", authentic(&[7; 64], &good[32..])),
+        ("authentic, and of another engine", authentic(&key, &of_other_engine)),
+        ("authentic, and no code", authentic(&key, b"text")),
+    ] {
         std::fs::write(&artefact, bytes).unwrap();
         std::fs::remove_file(bench.modules().join("policy.toml")).unwrap();
         bench.host.rescan();
         bench.load("policy", &settings, REQUIRE_ANNOTATION).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(std::fs::read(&artefact).unwrap(), good, "{what}: it was compiled again");
     }
+}
+
+/// The artefact as the cache keeps it under this key.
+fn authentic(key: &[u8], artefact: &[u8]) -> Vec<u8> {
+    use hmac::{KeyInit as _, Mac as _};
+    let digest = aether_module_host::cache::digest(REQUIRE_ANNOTATION);
+    let mut code = hmac::Hmac::<sha2::Sha256>::new_from_slice(key).unwrap();
+    for part in [digest.as_bytes(), b"\n", aether_module_host::engine::FLAGS.as_bytes(), b"\n", artefact] {
+        code.update(part);
+    }
+    [code.finalize().into_bytes().as_slice(), artefact].concat()
 }
 
 fn artefact(bench: &Bench) -> std::path::PathBuf {
