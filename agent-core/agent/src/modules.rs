@@ -17,16 +17,17 @@ pub(crate) use upstreams::Upstreams;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use aether_builtin_modules::{MODULES, Module};
 use aether_chain_watch::Observation;
-use aether_domain::limits::MODULES_WAIT;
+use aether_domain::limits::{MODULES_POLL, MODULES_WAIT};
 use aether_domain::managed::KUBE_SYSTEM;
 use aether_domain::paths;
 use aether_durable::boot;
 use aether_module_host::compiler::{ChildCompiler, CompileLimits};
 use aether_module_host::world::World;
-use aether_module_host::{Builtin, Host};
+use aether_module_host::{Builtin, Host, Looked};
 use anyhow::Context as _;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -39,7 +40,8 @@ use directory::Directory;
 enum Scan {
     /// Not read yet.
     Unread,
-    /// Known: a policy that is not compiled yet answers by its failure policy.
+    /// Known: a policy that is not compiled yet answers by its failure policy. A directory that cannot be read stands as
+    /// one.
     Announced,
     /// Compiled and tried.
     Done,
@@ -100,24 +102,36 @@ impl Modules {
         Ok(())
     }
 
-    /// Reads the operator's modules, and again whenever they change, until `stop`.
+    /// Reads the operator's modules, and again whenever they change, until `stop`; while they cannot be read, whether
+    /// they change or not.
     pub(crate) async fn read(self: Arc<Self>, stop: CancellationToken) -> anyhow::Result<()> {
         let mut directory = Directory::new(self.directory.clone());
+        let mut said = Vec::new();
         loop {
             let modules = Arc::clone(&self);
             let reading = tokio::task::spawn_blocking(move || {
                 directory.arm();
                 let seen = modules.host.rescan_announcing(|| modules.reached(Scan::Announced));
-                modules.reached(Scan::Done);
-                for problem in seen.problems {
-                    tracing::warn!(problem, "something in the directory of modules is no module");
+                if seen.directory == Looked::Read {
+                    modules.reached(Scan::Done);
                 }
-                directory
+                (directory, seen)
             });
             // One that compiles goes on by itself; the process's end ends it.
             let Some(read) = stop.run_until_cancelled(reading).await else { return Ok(()) };
-            directory = read.context("reading the modules broke off")?;
-            if stop.run_until_cancelled(directory.changed()).await.is_none() {
+            let seen;
+            (directory, seen) = read.context("reading the modules broke off")?;
+            for problem in seen.problems.iter().filter(|problem| !said.contains(*problem)) {
+                tracing::warn!(problem, "not everything in the directory of modules is taken");
+            }
+            said = seen.problems;
+            let longest = match seen.directory {
+                Looked::Read => Duration::MAX,
+                Looked::Unreadable => MODULES_POLL,
+            };
+            // The time being up is a reason to read again like any other.
+            let changed = tokio::time::timeout(longest, directory.changed());
+            if stop.run_until_cancelled(changed).await.is_none() {
                 return Ok(());
             }
         }
@@ -142,7 +156,7 @@ impl Modules {
         let mut scan = self.scan.subscribe();
         if tokio::time::timeout(MODULES_WAIT, scan.wait_for(|scan| *scan == Scan::Done)).await.is_err() {
             tracing::warn!(
-                "modules are still being compiled: until they are, policies among them answer by their failure policy"
+                "not every module is read and compiled yet: until then, policies answer by their failure policy"
             );
         }
     }

@@ -137,6 +137,9 @@ pub enum LoadError {
         #[source]
         source: ManifestError,
     },
+    /// Its name, or where it lies, keeps it from being taken.
+    #[error(transparent)]
+    Layout(crate::layout::LayoutError),
     /// The manifest is no text.
     #[error("{path} is not UTF-8 text")]
     NotText {

@@ -17,7 +17,8 @@ pub(crate) fn list(directory: &Path) -> std::io::Result<Found> {
     let mut names = Vec::new();
     for entry in entries {
         let entry = entry?;
-        let Ok(name) = entry.file_name().into_string() else { continue };
+        // A name that is no text is no module name as it stands here, and is told of as such.
+        let name = entry.file_name().to_string_lossy().into_owned();
         // Follows links: the keys of a mounted ConfigMap are links.
         let kind = if entry.path().is_dir() { Kind::Directory } else { Kind::File };
         names.push(Entry { name, kind });
@@ -27,8 +28,8 @@ pub(crate) fn list(directory: &Path) -> std::io::Result<Found> {
 }
 
 /// Reads the text of a module's manifest.
-pub(crate) fn manifest_text(directory: &Path, place: &Place) -> Result<String, LoadError> {
-    let path = directory.join(&place.manifest);
+pub(crate) fn manifest_text(directory: &Path, manifest: &Path) -> Result<String, LoadError> {
+    let path = directory.join(manifest);
     let bytes = owned(&path, MANIFEST_MAX)?;
     String::from_utf8(bytes).map_err(|_| LoadError::NotText { path })
 }

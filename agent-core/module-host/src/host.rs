@@ -2,7 +2,7 @@
 
 mod operators;
 
-pub use operators::{Rescanned, What};
+pub use operators::{Looked, Rescanned, What};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -19,6 +19,7 @@ use crate::deadline::Budget;
 use crate::engine::{EngineError, Runtime};
 use crate::instance::Surroundings;
 use crate::lifecycle::{Role, State};
+use crate::limits::Limits;
 use crate::manifest::{Manifest, Mode, Name};
 use crate::pod::Pod;
 use crate::policy::Policy;
@@ -99,7 +100,10 @@ pub struct Host {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Policies in their order: swapped as a whole, so that a call sees one state of them.
     policies: RwLock<Arc<Vec<Arc<Policy>>>>,
+    /// Held while modules are compiled.
     operators: Mutex<operators::Loaded>,
+    /// What is in the directory and no module. Never held for long.
+    problems: Mutex<Vec<String>>,
 }
 
 impl Host {
@@ -131,9 +135,10 @@ impl Host {
             threads: Mutex::default(),
             policies: RwLock::default(),
             operators: Mutex::default(),
+            problems: Mutex::default(),
         };
         for (name, builtin, manifest) in &host.builtins {
-            let slot = host.slot(name, manifest)?;
+            let slot = host.slot(name, manifest.world, &manifest.limits)?;
             host.load_builtin(&slot, builtin, manifest);
         }
         Ok(host)
@@ -282,25 +287,34 @@ impl Host {
     }
 
     /// The behaviour of this name; made, with its thread, where there is none.
-    fn slot(&self, name: &Name, manifest: &Manifest) -> Result<Arc<Slot>, HostError> {
+    fn slot(&self, name: &Name, world: World, limits: &Limits) -> Result<Arc<Slot>, HostError> {
         let mut slots = lock(&self.slots);
         if let Some(slot) = slots.get(name) {
             return Ok(slot.clone());
         }
-        let shared = Shared::new(name.clone(), self.began, &manifest.limits);
-        let role = match self.surroundings.ownership.generation() {
-            Some(_) => Role::Owner,
-            None => Role::Standby,
-        };
-        let slot = Slot::new(name.clone(), manifest.world, shared, role, self.surroundings.clone());
+        let slot = self.new_slot(name, world, limits)?;
+        slots.insert(name.clone(), slot.clone());
+        Ok(slot)
+    }
+
+    /// A behaviour with its thread, which nobody else knows yet.
+    fn new_slot(&self, name: &Name, world: World, limits: &Limits) -> Result<Arc<Slot>, HostError> {
+        let shared = Shared::new(name.clone(), self.began, limits);
+        let slot = Slot::new(name.clone(), world, shared, self.role(), self.surroundings.clone());
         let working = slot.clone();
         let thread = std::thread::Builder::new()
             .name(format!("module-{name}"))
             .spawn(move || working.work())
             .map_err(|source| HostError::Thread { name: name.clone(), source })?;
         lock(&self.threads).push(thread);
-        slots.insert(name.clone(), slot.clone());
         Ok(slot)
+    }
+
+    fn role(&self) -> Role {
+        match self.surroundings.ownership.generation() {
+            Some(_) => Role::Owner,
+            None => Role::Standby,
+        }
     }
 }
 

@@ -36,6 +36,18 @@ pub struct Place {
     pub component: PathBuf,
 }
 
+/// A module that is not taken for its name, or for where it lies. It counts as one that cannot be loaded: a policy that
+/// runs goes on, and nobody gets past one that does not (M05, M08).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// Its name, or what stands for it where it has none.
+    pub name: Name,
+    /// Its `module.toml`, from the directory; nothing where there are two.
+    pub manifest: Option<PathBuf>,
+    /// Why.
+    pub why: LayoutError,
+}
+
 /// Something that looks like a module and is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
@@ -76,8 +88,21 @@ pub enum LayoutError {
 pub struct Found {
     /// Modules, by name.
     pub places: Vec<Place>,
+    /// Modules that are not taken, and why.
+    pub refused: Vec<Refused>,
     /// What is no module, and why.
     pub errors: Vec<LayoutError>,
+}
+
+impl Found {
+    /// All that is not taken, in words.
+    pub fn problems(&self) -> Vec<String> {
+        self.errors
+            .iter()
+            .chain(self.refused.iter().map(|refused| &refused.why))
+            .map(ToString::to_string)
+            .collect()
+    }
 }
 
 /// Reads the names of a directory. Names that begin with `.` are none of ours: `..data` and its like are how a
@@ -98,7 +123,11 @@ pub fn read(entries: &[Entry]) -> Found {
             },
         };
         match Name::try_from(stem.to_owned()) {
-            Err(why) => found.errors.push(LayoutError::Name { file: entry.name.clone(), why }),
+            Err(why) => found.refused.push(Refused {
+                name: Name::standing_for(&entry.name),
+                manifest: Some(manifest),
+                why: LayoutError::Name { file: entry.name.clone(), why },
+            }),
             Ok(name) => {
                 places.entry(name.clone()).or_default().push(Place { name, manifest, component });
             }
@@ -113,11 +142,16 @@ pub fn read(entries: &[Entry]) -> Found {
     }
     for (name, mut of_name) in places {
         match (of_name.pop(), of_name.is_empty()) {
-            (Some(_), true) if found.places.len() >= MODULES_MAX => {
-                found.errors.push(LayoutError::TooMany { name });
-            }
+            (Some(place), true) if found.places.len() >= MODULES_MAX => found.refused.push(Refused {
+                name: name.clone(),
+                manifest: Some(place.manifest),
+                why: LayoutError::TooMany { name },
+            }),
             (Some(place), true) => found.places.push(place),
-            _ => found.errors.push(LayoutError::Twice { name }),
+            _ => {
+                let why = LayoutError::Twice { name: name.clone() };
+                found.refused.push(Refused { name, manifest: None, why });
+            }
         }
     }
     found
@@ -141,7 +175,7 @@ mod tests {
             .iter()
             .map(|place| format!("{}={}", place.name, place.component.display()))
             .collect();
-        (places, found.errors.iter().map(ToString::to_string).collect())
+        (places, found.problems())
     }
 
     #[test]
@@ -175,5 +209,26 @@ mod tests {
         let names: Vec<String> = (0..MODULES_MAX + 3).map(|i| format!("m{i}.toml")).collect();
         let (places, errors) = look(&names.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!((places.len(), errors.len()), (MODULES_MAX, 3));
+    }
+
+    #[test]
+    fn m05_what_is_not_taken_for_its_name_or_place_is_still_known_by_name_and_manifest() {
+        let file = |name: &str| Entry { name: name.to_owned(), kind: Kind::File };
+        let directory = |name: &str| Entry { name: name.to_owned(), kind: Kind::Directory };
+        let mut entries = vec![file("Team.toml"), directory("Other"), file("twice.toml"), directory("twice")];
+        entries.extend((0..=MODULES_MAX).map(|i| file(&format!("m{i:03}.toml"))));
+        let refused = read(&entries).refused;
+        let said: Vec<_> = refused
+            .iter()
+            .map(|one| (one.name.as_str(), one.manifest.as_ref().and_then(|path| path.to_str())))
+            .collect();
+        let last = format!("m{MODULES_MAX:03}");
+        let expected = [
+            ("Team.toml", Some("Team.toml")),
+            ("Other", Some("Other/module.toml")),
+            (&last, Some(&*format!("{last}.toml"))),
+            ("twice", None),
+        ];
+        assert_eq!(said, expected);
     }
 }

@@ -50,7 +50,7 @@ mod version;
 pub mod world;
 
 pub use glob::Glob;
-pub use host::{Config, Evaluated, Host, HostError, Rescanned, What};
+pub use host::{Config, Evaluated, Host, HostError, Looked, Rescanned, What};
 pub use policy::{NOT_GRANTED, UNAVAILABLE};
 pub use series::Series;
 pub use splice::SpliceError;

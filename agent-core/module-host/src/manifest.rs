@@ -33,12 +33,18 @@ pub struct Manifest {
     pub settings: String,
 }
 
-/// A module's name: lower-case letters, digits and `-`, as in `team-annotation`.
+/// A module's name: lower-case letters, digits and `-`, as in `team-annotation`; or what stands for a module without one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Name(String);
 
 impl Name {
+    /// What stands for something in or around the directory that is no module by its name, as `Team.toml`, and that
+    /// nobody must get past all the same. `what` is no module name, so that this is no module's either.
+    pub(crate) fn standing_for(what: &str) -> Self {
+        Self(what.chars().map(|c| if c.is_control() { '?' } else { c }).collect())
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -126,6 +126,11 @@ impl Slot {
         }
     }
 
+    /// Whether a version of it was ever taken.
+    pub(crate) fn has_version(&self) -> bool {
+        self.lock().version.is_some()
+    }
+
     /// Says what is wrong with the module's files while another version runs, or none.
     pub(crate) fn problem(&self, text: String) {
         let mut inner = self.lock();

@@ -199,7 +199,23 @@ impl Bench {
         Self::at(directory, builtins, budget)
     }
 
+    /// A host whose operator's modules are compiled by this.
+    pub fn compiled_by(compiler: Arc<dyn Compiler>) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("modules")).unwrap();
+        Self::whole(directory, &[], PATIENCE, compiler)
+    }
+
     fn at(directory: TempDir, builtins: &[Builtin], budget: Duration) -> Self {
+        Self::whole(directory, builtins, budget, Arc::new(Once))
+    }
+
+    fn whole(
+        directory: TempDir,
+        builtins: &[Builtin],
+        budget: Duration,
+        compiler: Arc<dyn Compiler>,
+    ) -> Self {
         let node = Arc::new(FakeNode::default());
         let config = Config {
             node: "node-1".to_owned(),
@@ -209,7 +225,7 @@ impl Bench {
             exempt: ["kube-system".to_owned()].into(),
             budget,
         };
-        let host = Host::new(config, builtins, node.clone(), Arc::new(Once)).unwrap();
+        let host = Host::new(config, builtins, node.clone(), compiler).unwrap();
         Self { node, host, directory }
     }
 

@@ -88,6 +88,32 @@ fn m03_an_import_that_is_not_granted_is_named_with_its_grant() {
     let error = bench.load("gate", manifest, ROGUE_TAINT).unwrap_err();
     assert!(error.contains("imports aether:node/taint@0.1.0, which is not granted to it"), "{error}");
     assert!(error.contains("add node.remove-taints = [\"key\"] to [grant]"), "{error}");
+    let status = bench.status("gate");
+    assert_eq!((status.world, status.state, status.problem), ("taint-gate", "rejected", error));
+}
+
+#[test]
+fn m02_m11_a_behaviour_that_cannot_be_loaded_has_a_status_that_says_why() {
+    let bench = Bench::new();
+    bench.host.take_over(1);
+    for (name, manifest, component, words) in [
+        ("text", "world = \"taint-gate\"", &b"text"[..], "no WebAssembly"),
+        ("key", "world = \"taint-gate\"\nkey = 1", ROGUE_TAINT, "unknown field `key`"),
+        ("upstream-flush", "world = ", ROGUE_TAINT, "module.toml is not valid"),
+    ] {
+        let error = bench.load(name, manifest, component).unwrap_err();
+        assert!(error.contains(words), "{error}");
+        let status = bench.status(name);
+        assert_eq!((status.state, status.problem), ("rejected", error), "{name}");
+    }
+    assert!(matches!(bench.host.evaluate(&pod("web")).decision, Decision::Admit { .. }));
+    let granted = "world = \"taint-gate\"\ngrant = { node = { view = true, remove-taints = [\"x\"] } }\nsettings = { act = \"\" }";
+    bench.load("text", granted, ROGUE_TAINT).unwrap();
+    let status = bench.status("text");
+    assert_eq!((status.state, status.problem.as_str()), ("enabled", ""));
+    std::fs::remove_file(bench.modules().join("key.toml")).unwrap();
+    bench.host.rescan();
+    assert!(!bench.host.status().iter().any(|status| status.name.as_str() == "key"));
 }
 
 #[test]

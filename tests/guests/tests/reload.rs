@@ -10,7 +10,9 @@
 
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 
+use aether_module_host::compiler::{CompileError, Compiler, InProcess};
 use aether_module_host::verdict::Decision;
 use aether_test_guests::{Bench, HOSTILE, REQUIRE_ANNOTATION, of, pod, write};
 
@@ -132,4 +134,57 @@ fn m05_m08_after_a_restart_a_broken_file_is_what_its_failure_policy_says_until_i
         bench.load("policy", &manifest, HOSTILE).unwrap();
         assert!(admitted(&bench), "{on_failure}: the next good file is taken");
     }
+}
+
+/// A compiler that waits until it is let go.
+#[derive(Default)]
+struct Held {
+    /// How many runs have begun, and whether they may end.
+    state: Mutex<(u32, bool)>,
+    changed: Condvar,
+}
+
+impl Held {
+    fn change(&self, change: impl FnOnce(&mut (u32, bool))) {
+        change(&mut self.state.lock().unwrap());
+        self.changed.notify_all();
+    }
+
+    fn wait(&self, so: impl Fn(&(u32, bool)) -> bool) {
+        let state = self.state.lock().unwrap();
+        drop(self.changed.wait_while(state, |state| !so(state)).unwrap());
+    }
+}
+
+impl Compiler for Held {
+    fn compile(&self, wasm: &[u8]) -> Result<Vec<u8>, CompileError> {
+        self.change(|state| state.0 += 1);
+        self.wait(|state| state.1);
+        InProcess.compile(wasm)
+    }
+}
+
+#[test]
+fn m11_status_and_problems_are_told_while_a_module_is_compiled() {
+    let compiler = Arc::new(Held::default());
+    let bench = Bench::compiled_by(compiler.clone());
+    bench.put("policy", "world = \"pod-policy\"", HOSTILE);
+    write(&bench.modules().join("stray.wasm"), b"x");
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| bench.host.rescan());
+        compiler.wait(|state| state.0 == 1);
+        // From another thread, which a test that fails can leave behind.
+        let (told, heard) = std::sync::mpsc::channel();
+        let host = &bench.host;
+        let asking = scope.spawn(move || told.send((host.problems(), host.status())));
+        let heard = heard.recv_timeout(aether_test_guests::PATIENCE);
+        compiler.change(|state| state.1 = true);
+        asking.join().unwrap().unwrap();
+        of(&reading.join().unwrap(), "policy").unwrap();
+        let (problems, status) = heard.expect("an answer while the compiler runs");
+        assert!(problems.iter().any(|problem| problem.contains("stray.wasm")), "{problems:?}");
+        let [status] = status.as_slice() else { panic!("{status:?}") };
+        assert_eq!((status.state, status.problem.as_str()), ("rejected", "it is being compiled and tried"));
+    });
+    assert_eq!(bench.status("policy").problem, "");
 }

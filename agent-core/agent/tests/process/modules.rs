@@ -177,6 +177,29 @@ async fn m04_m05_a_file_that_is_no_module_denies_says_so_and_allow_lets_pods_pas
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m05_while_the_directory_was_never_read_only_exempt_pods_start_and_it_is_tried_again() {
+    let node = Node::new();
+    let directory = node.path("modules");
+    std::fs::write(&directory, "no directory").unwrap();
+    let agent = node.serving("a");
+    let (mut calls, mut asked) = (plugin(&node).await, admin(&agent).await);
+    let denied = calls.add("one").await.unwrap_err();
+    assert_eq!(denied.code(), Code::ResourceExhausted, "{denied}");
+    assert!(denied.message().contains("cannot read the directory of modules"), "{denied}");
+    calls.add_pod("exempt", "kube-system", "web").await.unwrap();
+    let all = asked.modules().await;
+    assert!(all.problems.iter().any(|problem| problem.contains("cannot read")), "{all:?}");
+    // Empty before and after: nothing that a look from outside would tell apart.
+    std::fs::remove_file(&directory).unwrap();
+    std::fs::create_dir(&directory).unwrap();
+    until("the directory read", || {
+        let text = scrape(&agent.admin_socket());
+        if text.contains("aether_modules_directory_problems 0") { Ok(()) } else { Err(text) }
+    });
+    calls.add("one").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m06_an_audited_policy_reports_and_denies_nobody() {
     let node = Node::new();
     let manifest = format!("{POLICY}mode = \"audit\"\n[settings]\ndeny = \"all\"\n");
@@ -239,6 +262,39 @@ async fn m09_a_compiled_module_is_kept_and_the_next_agent_needs_no_compiler() {
     put(&node, "other", POLICY, REQUIRE_ANNOTATION);
     let other = asked.module("other", "refused", |module| module.problem.contains("/nonexistent")).await;
     assert_eq!(other.state, "rejected");
+}
+
+/// The compiler waits on a pipe until the test lets it go: status and metrics do not wait for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m11_status_and_metrics_are_told_while_a_module_is_compiled() {
+    compiler_is_there();
+    let node = Node::new();
+    let (pipe, script) = (node.path("pipe"), node.path("compiler"));
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .unwrap();
+    let real = Path::new(env!("CARGO_BIN_EXE_aether-agent")).with_file_name("aether-modc");
+    let text = format!("#!/bin/sh\nread -r _ < {}\nexec {} \"$@\"\n", pipe.display(), real.display());
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    put(&node, "team", POLICY, HOSTILE);
+    let agent = node.start_with("a", &["--module-compiler", script.to_str().unwrap()]);
+    let mut asked = admin(&agent).await;
+    let waiting = |module: &aether_api::admin::Module| module.problem == "it is being compiled and tried";
+    let team = asked.module("team", "waiting for its compiler", waiting).await;
+    assert_eq!(team.state, "rejected");
+    let text = scrape(&agent.admin_socket());
+    assert!(text.contains("aether_module_problem{module=\"team\"} 1"), "{text}");
+    agent.logged("serving on");
+    let denied = plugin(&node).await.add("one").await.unwrap_err();
+    assert!(denied.message().contains("it is being compiled and tried"), "{denied}");
+    std::fs::write(&pipe, "go\n").unwrap();
+    asked.module("team", "loaded", |module| module.loads == 1 && module.problem.is_empty()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
