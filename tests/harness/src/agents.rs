@@ -42,6 +42,11 @@ impl Start {
         Self { name: name.to_owned(), program: None, arguments: Vec::new(), inject: Vec::new() }
     }
 
+    /// The name that it says it has.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// An agent with the name and the arguments that another runs with.
     pub fn like(name: &str, other: &Agent) -> anyhow::Result<Self> {
         let line = std::fs::read_to_string(format!("/proc/{}/cmdline", other.pid()))

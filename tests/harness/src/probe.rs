@@ -16,6 +16,8 @@ use crate::socket;
 
 /// How long one answer is waited for: past any gap that is still one.
 const ANSWER: Duration = Duration::from_secs(5);
+/// How long one that is asked once may take: past any change of the owner, on a busy machine too.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// The pause after a failed call, so that whoever is to answer has a processor to do it.
 const PAUSE: Duration = Duration::from_micros(200);
 
@@ -87,7 +89,7 @@ impl Answers {
 /// One Status call over a connection that stands already, and over no other.
 pub async fn ask_over(stream: UnixStream) -> anyhow::Result<()> {
     let mut client = CniClient::new(socket::channel_over(stream).await?);
-    tokio::time::timeout(ANSWER * 2, client.status(StatusRequest { caller: None }))
+    tokio::time::timeout(PATIENCE, client.status(StatusRequest { caller: None }))
         .await
         .context("no answer came")??;
     Ok(())

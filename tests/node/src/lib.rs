@@ -1,12 +1,11 @@
 //! What the tests of several agents on one node share: an owner with load on it, and the audit at the end.
 
-use std::time::Duration;
-
+use aether_domain::paths;
 use aether_harness::load::{Load, Record};
 use aether_harness::roll::{PACE, Rolled};
-use aether_harness::{Agent, Containerd, Options, Start};
+use aether_harness::{AGENT_LIMIT, Agent, Containerd, Options, Start, wait};
 use aether_test_cni::{CHAIN, Rig};
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 
 /// A node with an owner, on which other agents come and go.
 #[derive(Debug)]
@@ -53,6 +52,18 @@ impl Stage {
         Ok(owner)
     }
 
+    /// Waits until the owner has written what it writes by itself: the chain as it first saw it, which comes with the first
+    /// look after it took the node.
+    pub async fn rests(&self) -> anyhow::Result<()> {
+        let chain = self.rig.node.path(paths::STATE_DIR).join(paths::CHAIN);
+        wait::until("what the owner keeps of the chain", AGENT_LIMIT, async || {
+            ensure!(chain.is_file(), "no {}", chain.display());
+            ensure!(self.rig.node.temporary_files(paths::STATE_DIR)?.is_empty(), "it is being written");
+            Ok(())
+        })
+        .await
+    }
+
     /// Starts an agent that is to stand by, and waits until it does.
     pub async fn standby(&mut self) -> anyhow::Result<Agent> {
         let start = self.another();
@@ -66,11 +77,36 @@ impl Stage {
         Ok(standby)
     }
 
+    /// Starts an agent that is to stand by, and waits until `owner` knows it to be complete and would hand over to it.
+    pub async fn chosen(&mut self, owner: &mut Agent) -> anyhow::Result<Agent> {
+        let start = self.another();
+        let standby = self.standby_by(&start).await?;
+        owner.logged(&format!("the standby {} is complete", start.name())).await?;
+        Ok(standby)
+    }
+
+    /// Of two agents, the one that owns the node and the other, once exactly one of them says that it does.
+    pub async fn settled<'a>(
+        one: &'a mut Agent,
+        two: &'a mut Agent,
+    ) -> anyhow::Result<(&'a mut Agent, &'a mut Agent)> {
+        let first = wait::until("one owner of two agents", AGENT_LIMIT, async || {
+            let roles = (one.role().await?, two.role().await?);
+            match (roles.0.as_str(), roles.1.as_str()) {
+                ("owner", "standby") => Ok(true),
+                ("standby", "owner") => Ok(false),
+                _ => bail!("one must own the node: {roles:?}"),
+            }
+        })
+        .await?;
+        Ok(if first { (one, two) } else { (two, one) })
+    }
+
     /// Rolls to a new agent; the old one's end must be a good one.
     pub async fn roll(&mut self, old: &mut Agent) -> anyhow::Result<(Agent, Rolled)> {
         let start = self.another();
         let (new, rolled) = self.rig.node.roll(old, &start).await?;
-        let code = old.ended(Duration::from_secs(10))?.code();
+        let code = old.ended(AGENT_LIMIT)?.code();
         ensure!(code == Some(0), "the old agent ended with {code:?}: {}", old.log());
         Ok((new, rolled))
     }

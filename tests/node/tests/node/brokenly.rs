@@ -1,17 +1,15 @@
 //! A node on which something is broken when the owner changes: the lock file, the state directory, a socket's path.
 
-use std::time::Duration;
-
 use aether_domain::paths;
 use aether_harness::plugin::{Attachment, Plugin};
-use aether_harness::{AGENT_LIMIT, Containerd, Signal};
+use aether_harness::{AGENT_LIMIT, Containerd, Signal, wait};
 use aether_test_node::Stage;
 use anyhow::{Context as _, ensure};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn t01_a_lock_file_deleted_by_hand_ends_the_owner_and_the_standby_takes_over_without_a_failed_call()
 -> anyhow::Result<()> {
-    let mut stage = Stage::usual(Containerd::V2).await?;
+    let mut stage = Stage::patient(Containerd::V2).await?;
     let mut owner = stage.owner().await?;
     let mut standby = stage.standby().await?;
     let load = stage.plugins().await?;
@@ -53,8 +51,11 @@ async fn s01_t09_a_full_state_directory_at_the_takeover_loses_nothing_and_adds_w
     assert!(std::fs::write(&filler, vec![0; 8 << 20]).is_err(), "the disk is full now");
     owner.kill();
     standby.owns().await?;
-    // pause: calls are made that a full disk refuses
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    wait::until("a call that a full disk refuses", AGENT_LIMIT, async || {
+        ensure!(!load.so_far().failed().is_empty(), "none has failed");
+        Ok(())
+    })
+    .await?;
     std::fs::remove_file(&filler)?;
     load.flows().await?;
     let record = load.stop().await?;

@@ -62,19 +62,14 @@ async fn t10_t13_three_agents_take_over_from_each_other_and_fail_no_call() -> an
     owner.terminate(aether_harness::AGENT_LIMIT)?;
     // Which of the two it is, is not promised to those who know no hand-over.
     load.flows().await?;
-    let roles = (second.role().await?, third.role().await?);
-    let (heir, other) = match (roles.0.as_str(), roles.1.as_str()) {
-        ("owner", "standby") => (&mut second, &mut third),
-        ("standby", "owner") => (&mut third, &mut second),
-        _ => anyhow::bail!("one must own the node: {roles:?}"),
-    };
+    let (heir, other) = Stage::settled(&mut second, &mut third).await?;
     let mut fourth = stage.standby().await?;
     heir.kill();
     load.flows().await?;
-    // Both standbys may be: whoever owns it now goes too, and the last one is left.
-    let last = if other.role().await? == "owner" { (other, &mut fourth) } else { (&mut fourth, other) };
-    last.0.terminate(aether_harness::AGENT_LIMIT)?;
-    last.1.owns().await?;
+    // Both standbys may be the one: whoever owns it now goes too, and the last one is left.
+    let (owner, last) = Stage::settled(other, &mut fourth).await?;
+    owner.terminate(aether_harness::AGENT_LIMIT)?;
+    last.owns().await?;
     load.flows().await?;
     stage.all_well(load).await?;
     Ok(())

@@ -41,6 +41,7 @@ async fn t03_t09_a_standby_that_is_deleted_leaves_no_trace_however_it_ends() -> 
     let mut owner = stage.owner().await?;
     let pod = aether_harness::cri::Pod::named("prod", "web-0");
     stage.rig.run(&pod).await?;
+    stage.rests().await?;
     let before = tree(&stage.rig.node)?;
     let mut told = stage.standby().await?;
     assert_eq!(tree(&stage.rig.node)?, before, "a standby left something");
@@ -62,6 +63,7 @@ async fn t09_an_owner_that_never_exits_leaves_the_standby_a_standby() -> anyhow:
     let mut stage = Stage::patient(Containerd::V2).await?;
     let mut owner = stage.owner().await?;
     let mut standby = stage.standby().await?;
+    stage.rests().await?;
     let before = tree(&stage.rig.node)?;
     owner.signal(Signal::STOP);
     owner.signal(Signal::TERM);
@@ -150,19 +152,21 @@ fn slow_compiler(node: &Node) -> anyhow::Result<[String; 2]> {
 #[tokio::test(flavor = "multi_thread")]
 async fn t04_t12_sigterm_while_the_standby_is_half_built_is_put_off_until_it_is_complete()
 -> anyhow::Result<()> {
-    let mut stage = Stage::usual(Containerd::V2).await?;
-    let mut owner = stage.owner().await?;
+    let mut stage = Stage::patient(Containerd::V2).await?;
+    let start = stage.another().with(&["--termination-grace", "600"]);
+    let mut owner = stage.owner_by(&start).await?;
+    // A standby waits for its policies for 15 s only: nothing else begins in that time.
+    let load = stage.plugins().await?;
     let compiler = slow_compiler(&stage.rig.node)?;
     let start = stage.another().with(&compiler.each_ref().map(String::as_str));
     let mut standby = stage.rig.node.spawn_one(&start)?;
     standby.logged("attached to the owner").await?;
-    let load = stage.plugins().await?;
     owner.signal(Signal::TERM);
     owner.logged("SIGTERM is put off").await?;
-    load.flows().await?;
-    assert!(owner.is_running());
     let why = standby.readiness().await.err().context("a standby without its modules is ready")?;
     assert!(why.to_string().contains("not ready: policies"), "{why:#}");
+    load.flows().await?;
+    assert!(owner.is_running());
     std::fs::write(stage.rig.node.dir().join("done"), "")?;
     owner.gone(AGENT_LIMIT)?;
     standby.owns().await?;
@@ -176,11 +180,11 @@ async fn t12_an_owner_goes_after_half_its_grace_when_the_standby_is_never_comple
     let mut stage = Stage::patient(Containerd::V2).await?;
     let start = stage.another().with(&["--termination-grace", "6"]);
     let mut owner = stage.owner_by(&start).await?;
+    let load = stage.plugins().await?;
     let compiler = slow_compiler(&stage.rig.node)?;
     let start = stage.another().with(&compiler.each_ref().map(String::as_str));
     let mut standby = stage.rig.node.spawn_one(&start)?;
     standby.logged("attached to the owner").await?;
-    let load = stage.plugins().await?;
     let told = std::time::Instant::now();
     owner.signal(Signal::TERM);
     owner.gone(AGENT_LIMIT)?;
