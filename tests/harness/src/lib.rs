@@ -24,6 +24,7 @@ mod residue;
 pub mod roll;
 mod socket;
 pub mod tools;
+mod trace;
 pub mod wait;
 
 pub use aether::{INSTALLER, PROGRAMS};
@@ -32,6 +33,7 @@ pub use containerd::Containerd;
 pub use node::{Node, Options};
 pub use process::{Process, Signal, stands, was_killed};
 pub use residue::Residue;
+pub use trace::Tracer;
 
 /// The PATH of the machine's own programs.
 pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

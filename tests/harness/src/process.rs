@@ -95,6 +95,11 @@ impl Process {
         self.pid.as_raw_nonzero().get()
     }
 
+    /// The file that its standard output and error go to.
+    pub(crate) fn log_path(&self) -> &Path {
+        &self.log
+    }
+
     /// What it has written so far to standard output and error.
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()).into_owned()

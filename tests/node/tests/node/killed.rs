@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use aether_harness::load::{Load, Record};
+use aether_harness::roll::PACE;
 use aether_harness::{AGENT_LIMIT, Containerd, Signal};
 use aether_test_node::Stage;
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn t09_an_owner_killed_under_load_is_taken_over_without_a_failed_call() -> anyhow::Result<()> {
@@ -43,102 +45,75 @@ async fn t07_t09_an_owner_killed_at_any_moment_after_sigterm_is_taken_over_witho
     Ok(())
 }
 
-/// Within which the load leads an owner to the step at which it dies.
-const SELF: Duration = Duration::from_secs(3);
+/// The code of a process that SIGKILL ended.
+pub(crate) const KILLED: i32 = 137;
 
-/// Steps of an owner at which it is killed: in the middle of an ADD, at the end of its life.
-const STEPS: [&str; 6] = [
-    // Mid-ADD: before the record is on the disk, before it has its name, before the name is durable.
-    "inject=fsync:signal=KILL:when=6",
-    "inject=fsync:signal=KILL:when=9",
-    "inject=/rename:signal=KILL:when=4",
-    "inject=/unlink:signal=KILL:when=3",
-    // Mid-answer.
-    "inject=accept4:signal=KILL:when=12",
-    // After all is flushed and said, at the very end.
-    "inject=exit_group:signal=KILL",
+/// What leads an owner to a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leads {
+    /// The first calls of the plugin.
+    Calls,
+    /// SIGTERM, with calls in flight.
+    Told,
+}
+
+/// A step of an agent, by a call of the kernel that nothing else makes it do.
+struct Step {
+    name: &'static str,
+    leads: Leads,
+    /// The call, the how manieth, and what strace shows of it.
+    call: (&'static str, u32, &'static str),
+}
+
+const fn step(name: &'static str, leads: Leads, call: (&'static str, u32, &'static str)) -> Step {
+    Step { name, leads, call }
+}
+
+/// Steps of an owner at which it is killed. Calls are counted from the moment at which its standby is chosen; of its messages
+/// to that one, the next are "ready?" and "yours".
+const STEPS: [Step; 9] = [
+    step("before the first record is on the disk", Leads::Calls, ("fsync", 1, "/pods/.aether-tmp-")),
+    step("before a record has its name", Leads::Calls, ("/rename", 1, "/pods>, \".aether-tmp-")),
+    step("before a record's name is durable", Leads::Calls, ("fsync", 2, "/pods>")),
+    step("before a record is removed", Leads::Calls, ("/unlink", 1, "/pods>, ")),
+    step("as it takes a call in", Leads::Calls, ("accept4", 2, "accept4")),
+    step("before the drain", Leads::Told, ("sendmsg", 1, "leaving")),
+    step("after the flush", Leads::Told, ("ppoll", 1, "POLLRDHUP")),
+    step("before \"yours\"", Leads::Told, ("sendmsg", 2, "yours")),
+    step("after \"yours\"", Leads::Told, ("exit_group", 1, "exit_group(0")),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn t09_s01_an_owner_killed_at_each_of_its_steps_is_taken_over_without_a_failed_call()
 -> anyhow::Result<()> {
-    let mut stage = Stage::usual(Containerd::V2).await?;
+    let mut stage = Stage::patient(Containerd::V2).await?;
     let mut owner = stage.owner().await?;
-    let load = stage.plugins().await?;
-    for step in STEPS {
-        let start = stage.another().traced(&[step]);
-        let mut doomed = stage.standby_by(&start).await?;
-        owner.terminate(AGENT_LIMIT)?;
-        let start = stage.another();
-        let mut next = stage.rig.node.spawn_one(&start)?;
-        // It dies by itself where the load leads it to that step, else it is told to end.
-        if doomed.gone(SELF).is_err() {
-            doomed.signal(Signal::TERM);
-            doomed.gone(AGENT_LIMIT)?;
+    stage.rests().await?;
+    let mut record = Record::default();
+    for Step { name, leads, call: (call, nth, shown) } in STEPS {
+        let mut next = stage.chosen(&mut owner).await?;
+        let tracer = owner.traced(call, &format!("signal=KILL:when={nth}"))?;
+        let load = Load::plugin(&stage.rig.node, PACE)?;
+        if leads == Leads::Told {
+            load.flows().await?;
+            owner.signal(Signal::TERM);
         }
-        next.owns().await?;
-        load.flows().await.with_context(|| step.to_owned())?;
-        println!("{step}: ended with {:?}", doomed.ended(AGENT_LIMIT)?.code());
+        let ended = owner.ended(AGENT_LIMIT).with_context(|| format!("{name}: {}", tracer.seen()))?;
+        let seen = tracer.seen();
+        ensure!(ended.code() == Some(KILLED), "{name}: it ended with {ended}: {}", owner.log());
+        ensure!(seen.contains(shown), "{name}: its calls: {seen}");
+        next.owns().await.with_context(|| name.to_owned())?;
+        load.flows().await.with_context(|| name.to_owned())?;
+        record.add(load.stop().await?);
         owner = next;
     }
-    stage.all_well(load).await?;
-    Ok(())
-}
-
-/// Waits until a process that starves has met its end: it is asked, so that it asks for memory.
-async fn starved(agent: &mut aether_harness::Agent) -> anyhow::Result<()> {
-    aether_harness::wait::until("the end for want of memory", AGENT_LIMIT, async || {
-        let _ = agent.role().await;
-        anyhow::ensure!(!agent.is_running(), "it still runs");
-        Ok(())
-    })
-    .await?;
-    let code = agent.ended(AGENT_LIMIT)?.code();
-    anyhow::ensure!(code == Some(137), "it ended with {code:?}: {}", agent.log());
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn t09_owners_and_standbys_killed_for_want_of_memory_are_replaced_without_a_failed_call()
--> anyhow::Result<()> {
-    let mut stage = Stage::usual(Containerd::V2).await?;
-    let mut owner = stage.owner().await?;
-    let load = stage.plugins().await?;
-    // A standby that is complete, and the owner still serves.
-    let mut standby = stage.standby().await?;
-    standby.starve(&stage.rig.node)?;
-    starved(&mut standby).await?;
-    load.flows().await?;
-    // The owner, in the middle of its calls.
-    let mut standby = stage.standby().await?;
-    owner.starve(&stage.rig.node)?;
-    starved(&mut owner).await?;
-    standby.owns().await?;
-    load.flows().await?;
-    // The owner, when it has been told to end.
-    let mut next = stage.standby().await?;
-    standby.signal(Signal::TERM);
-    // It may be gone already.
-    let _ = standby.starve(&stage.rig.node);
-    standby.gone(AGENT_LIMIT)?;
-    next.owns().await?;
-    load.flows().await?;
-    // A standby in its takeover.
-    let mut heir = stage.standby().await?;
-    heir.starve(&stage.rig.node)?;
-    let last = stage.another();
-    let mut last = stage.rig.node.spawn_one(&last)?;
-    next.kill();
-    starved(&mut heir).await?;
-    last.owns().await?;
-    load.flows().await?;
-    stage.all_well(load).await?;
-    Ok(())
+    record.nothing_failed()?;
+    stage.nothing_lost(&record).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn t07_t09_an_owner_killed_while_it_drains_is_taken_over_without_a_failed_call() -> anyhow::Result<()> {
-    let mut stage = Stage::usual(Containerd::V2).await?;
+    let mut stage = Stage::patient(Containerd::V2).await?;
     // Every flush to the disk takes its time, so that a drain under load does too.
     let slow = stage.another().traced(&["trace=fsync", "inject=fsync:delay_enter=100000"]);
     let mut owner = stage.owner_by(&slow).await?;
@@ -147,6 +122,7 @@ async fn t07_t09_an_owner_killed_while_it_drains_is_taken_over_without_a_failed_
     owner.signal(Signal::TERM);
     owner.logged("draining; ").await?;
     owner.kill();
+    assert_eq!(owner.ended(AGENT_LIMIT)?.code(), Some(KILLED), "it had drained: {}", owner.log());
     standby.owns().await?;
     load.flows().await?;
     stage.all_well(load).await?;
@@ -156,7 +132,7 @@ async fn t07_t09_an_owner_killed_while_it_drains_is_taken_over_without_a_failed_
 #[tokio::test(flavor = "multi_thread")]
 async fn t07_a_standby_killed_while_the_owner_drains_for_it_makes_the_owner_serve_again() -> anyhow::Result<()>
 {
-    let mut stage = Stage::usual(Containerd::V2).await?;
+    let mut stage = Stage::patient(Containerd::V2).await?;
     let slow = stage.another().traced(&["trace=fsync", "inject=fsync:delay_enter=200000"]);
     let mut owner = stage.owner_by(&slow).await?;
     let mut standby = stage.standby().await?;
@@ -166,7 +142,9 @@ async fn t07_a_standby_killed_while_the_owner_drains_for_it_makes_the_owner_serv
     standby.kill();
     owner.logged("serving again").await?;
     load.flows().await?;
-    let mut next = stage.standby().await?;
+    // It is handed over to in the moment in which it is complete: nobody sees it stand by.
+    let start = stage.another();
+    let mut next = stage.rig.node.spawn_one(&start)?;
     owner.gone(AGENT_LIMIT)?;
     next.owns().await?;
     load.flows().await?;

@@ -9,4 +9,5 @@ mod killed;
 mod past;
 mod roll;
 mod standby;
+mod starved;
 mod stopped;
