@@ -33,7 +33,7 @@ pub use containerd::Containerd;
 pub use node::{Node, Options};
 pub use process::{Process, Signal, stands, was_killed};
 pub use residue::Residue;
-pub use trace::Tracer;
+pub use trace::{Threads, Tracer};
 
 /// The PATH of the machine's own programs.
 pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

@@ -24,16 +24,28 @@ pub struct Tracer {
     trace: PathBuf,
 }
 
+/// At whose calls strace looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Threads {
+    /// At those of all threads, each counted by itself.
+    All,
+    /// At those of the main thread, which is the one that takes an agent over and hands it over: calls of the plugin are
+    /// served by others.
+    Main,
+}
+
 impl Agent {
-    /// Has strace do `what` at calls of the kernel: `("sendmsg", "signal=KILL:when=2")`. Each thread is counted by itself.
-    /// Returns when it looks.
-    pub fn traced(&self, call: &str, what: &str) -> anyhow::Result<Tracer> {
+    /// Has strace do `what` at calls of the kernel: `("sendmsg", "signal=KILL:when=2")`. Returns when it looks.
+    pub fn traced(&self, threads: Threads, call: &str, what: &str) -> anyhow::Result<Tracer> {
         let pid = self.pid();
         let (trace, said) =
             (self.log_path().with_extension("trace"), self.log_path().with_extension("strace"));
         let file = File::create(&said).with_context(|| format!("cannot make {}", said.display()))?;
         let mut command = Command::new("strace");
-        command.args(["-f", "-y", "-p", &pid.to_string(), "-e", &format!("trace={call}")]);
+        if threads == Threads::All {
+            command.arg("-f");
+        }
+        command.args(["-y", "-p", &pid.to_string(), "-e", &format!("trace={call}")]);
         command.args(["-e", &format!("inject={call}:{what}"), "-o"]).arg(&trace);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
         let strace = command.spawn().context("cannot run strace")?;

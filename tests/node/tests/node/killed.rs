@@ -8,6 +8,8 @@ use aether_harness::{AGENT_LIMIT, Containerd, Signal};
 use aether_test_node::Stage;
 use anyhow::{Context as _, ensure};
 
+use crate::steps::{KILLED, Leads, Step, step};
+
 #[tokio::test(flavor = "multi_thread")]
 async fn t09_an_owner_killed_under_load_is_taken_over_without_a_failed_call() -> anyhow::Result<()> {
     let mut stage = Stage::usual(Containerd::V2).await?;
@@ -45,30 +47,6 @@ async fn t07_t09_an_owner_killed_at_any_moment_after_sigterm_is_taken_over_witho
     Ok(())
 }
 
-/// The code of a process that SIGKILL ended.
-pub(crate) const KILLED: i32 = 137;
-
-/// What leads an owner to a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Leads {
-    /// The first calls of the plugin.
-    Calls,
-    /// SIGTERM, with calls in flight.
-    Told,
-}
-
-/// A step of an agent, by a call of the kernel that nothing else makes it do.
-struct Step {
-    name: &'static str,
-    leads: Leads,
-    /// The call, the how manieth, and what strace shows of it.
-    call: (&'static str, u32, &'static str),
-}
-
-const fn step(name: &'static str, leads: Leads, call: (&'static str, u32, &'static str)) -> Step {
-    Step { name, leads, call }
-}
-
 /// Steps of an owner at which it is killed. Calls are counted from the moment at which its standby is chosen; of its messages
 /// to that one, the next are "ready?" and "yours".
 const STEPS: [Step; 9] = [
@@ -90,9 +68,10 @@ async fn t09_s01_an_owner_killed_at_each_of_its_steps_is_taken_over_without_a_fa
     let mut owner = stage.owner().await?;
     stage.rests().await?;
     let mut record = Record::default();
-    for Step { name, leads, call: (call, nth, shown) } in STEPS {
+    for step in STEPS {
+        let Step { name, leads, call: (call, nth, shown) } = step;
         let mut next = stage.chosen(&mut owner).await?;
-        let tracer = owner.traced(call, &format!("signal=KILL:when={nth}"))?;
+        let tracer = owner.traced(step.of_owner(), call, &format!("signal=KILL:when={nth}"))?;
         let load = Load::plugin(&stage.rig.node, PACE)?;
         if leads == Leads::Told {
             load.flows().await?;
@@ -102,6 +81,8 @@ async fn t09_s01_an_owner_killed_at_each_of_its_steps_is_taken_over_without_a_fa
         let seen = tracer.seen();
         ensure!(ended.code() == Some(KILLED), "{name}: it ended with {ended}: {}", owner.log());
         ensure!(seen.contains(shown), "{name}: its calls: {seen}");
+        let told = owner.log().contains("told to stop");
+        ensure!(told == (leads == Leads::Told), "{name}: {}", owner.log());
         next.owns().await.with_context(|| name.to_owned())?;
         load.flows().await.with_context(|| name.to_owned())?;
         record.add(load.stop().await?);

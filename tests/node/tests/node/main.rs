@@ -4,10 +4,13 @@
 #![allow(clippy::indexing_slicing, clippy::print_stdout, reason = "what tests call is test code too")]
 
 mod brokenly;
+mod frozen;
+mod heirs;
 mod inflight;
 mod killed;
 mod past;
 mod roll;
 mod standby;
 mod starved;
+mod steps;
 mod stopped;

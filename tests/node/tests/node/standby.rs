@@ -80,67 +80,8 @@ async fn t09_an_owner_that_never_exits_leaves_the_standby_a_standby() -> anyhow:
     Ok(())
 }
 
-/// The moments at which a standby is killed: at its N-th call of the kernel, each thread counted by itself. The first ones
-/// are before it has stood by: its own sockets, the lock, the call on the owner, the greeting, the records. Then it is asked
-/// "ready?", has the lock, looks at the paths, applies tombstones, reads the records anew, listens, accepts, removes.
-const STEPS: [&str; 14] = [
-    "inject=bind:signal=KILL:when=1",
-    "inject=flock:signal=KILL:when=1",
-    "inject=flock:signal=KILL:when=2",
-    "inject=connect:signal=KILL:when=1",
-    "inject=recvmsg:signal=KILL:when=1",
-    "inject=recvmsg:signal=KILL:when=3",
-    "inject=sendmsg:signal=KILL:when=2",
-    "inject=getdents64:signal=KILL:when=1",
-    "inject=getdents64:signal=KILL:when=5",
-    "inject=listen:signal=KILL:when=3",
-    "inject=/rename:signal=KILL:when=1",
-    "inject=/unlink:signal=KILL:when=2",
-    "inject=accept4:signal=KILL:when=3",
-    "inject=/stat:signal=KILL:when=40",
-];
-
-/// How the harness says that an agent behind strace was killed at its start.
-const KILLED: &str = "exit status: 137";
-
-#[tokio::test(flavor = "multi_thread")]
-async fn t09_t10_a_standby_killed_at_any_step_of_its_takeover_fails_no_call() -> anyhow::Result<()> {
-    let mut stage = Stage::patient(Containerd::V2).await?;
-    let mut owner = stage.owner().await?;
-    let load = stage.plugins().await?;
-    for step in STEPS {
-        let start = stage.another().traced(&[step]);
-        // It may be dead already, also before it was seen to run; then there is nobody to take over, and the owner is told
-        // all the same.
-        let mut doomed = match stage.rig.node.spawn_one(&start) {
-            Err(error) if format!("{error:#}").contains(KILLED) => None,
-            other => Some(other?),
-        };
-        let stood_by = match &mut doomed {
-            Some(doomed) => doomed.stands_by().await.is_ok(),
-            None => false,
-        };
-        let started = stage.another();
-        let mut rescue = stage.rig.node.spawn_one(&started)?;
-        if !stood_by {
-            rescue.stands_by().await?;
-        }
-        owner.terminate(AGENT_LIMIT)?;
-        load.flows().await.with_context(|| format!("{step}: {}", rescue.log()))?;
-        let lives = doomed.as_mut().is_some_and(|doomed| doomed.is_running());
-        println!("{step}: stood by {stood_by}, {}", if lives { "lives" } else { "was killed" });
-        if let Some(mut doomed) = doomed {
-            doomed.kill();
-        }
-        rescue.owns().await?;
-        owner = rescue;
-    }
-    stage.all_well(load).await?;
-    Ok(())
-}
-
 /// An operator's module whose compiler takes until the file `done` is there; the flag that names the compiler.
-fn slow_compiler(node: &Node) -> anyhow::Result<[String; 2]> {
+pub(crate) fn slow_compiler(node: &Node) -> anyhow::Result<[String; 2]> {
     use std::os::unix::fs::PermissionsExt as _;
     let script = node.dir().join("bin/slow-modc");
     std::fs::write(&script, "#!/bin/sh\nwhile [ ! -e /mnt/node/done ]; do sleep 0.05; done\nexit 1\n")?;

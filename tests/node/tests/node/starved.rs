@@ -1,11 +1,11 @@
 //! Agents that the kernel kills for want of memory, at their steps: T09, T10. The step is held open: strace makes the call
 //! in it take its time.
 
-use aether_harness::{AGENT_LIMIT, Agent, Containerd, Signal, wait};
+use aether_harness::{AGENT_LIMIT, Agent, Containerd, Signal, Threads, wait};
 use aether_test_node::Stage;
 use anyhow::ensure;
 
-use crate::killed::KILLED;
+use crate::steps::KILLED;
 
 /// How strace holds a call open: for longer than an agent takes to starve on a busy machine, for less than an ADD waits.
 const HELD: &str = "delay_enter=10000000";
@@ -60,7 +60,7 @@ async fn t09_s01_an_owner_killed_for_want_of_memory_in_the_middle_of_an_add_fail
     let mut owner = stage.owner().await?;
     let mut standby = stage.chosen(&mut owner).await?;
     let load = stage.plugins().await?;
-    let _held = owner.traced("fsync", HELD)?;
+    let _held = owner.traced(Threads::All, "fsync", HELD)?;
     in_an_add(&stage).await?;
     starves(&stage, &mut owner).await?;
     standby.owns().await?;
@@ -75,7 +75,7 @@ async fn t07_t09_an_owner_killed_for_want_of_memory_while_it_drains_fails_no_cal
     let mut owner = stage.owner().await?;
     let mut standby = stage.chosen(&mut owner).await?;
     let load = stage.plugins().await?;
-    let _held = owner.traced("fsync", HELD)?;
+    let _held = owner.traced(Threads::All, "fsync", HELD)?;
     in_an_add(&stage).await?;
     owner.signal(Signal::TERM);
     owner.logged("draining; ").await?;
@@ -91,12 +91,15 @@ async fn t09_an_heir_killed_for_want_of_memory_before_it_serves_fails_no_call() 
     let mut stage = Stage::patient(Containerd::V2).await?;
     let mut owner = stage.owner().await?;
     let mut last = stage.chosen(&mut owner).await?;
+    // It would try for the lock as well, and might be quicker.
+    last.signal(Signal::STOP);
     let mut heir = stage.chosen(&mut owner).await?;
     let load = stage.plugins().await?;
-    let _held = heir.traced("listen", HELD)?;
+    let _held = heir.traced(Threads::Main, "listen", HELD)?;
     owner.terminate(AGENT_LIMIT)?;
     heir.logged("read ").await?;
     starves(&stage, &mut heir).await?;
+    last.signal(Signal::CONT);
     ensure!(!heir.log().contains("serving on the"), "it served: {}", heir.log());
     last.owns().await?;
     load.flows().await?;
