@@ -47,12 +47,10 @@ enum Standby {
 }
 
 /// Plays the scenes, all at the same time.
-async fn all<S: Send + 'static, F: Future<Output = anyhow::Result<()>>>(
-    scenes: impl IntoIterator<Item = S>,
-    play: fn(S) -> F,
-) -> anyhow::Result<()>
+async fn all<S, F>(scenes: impl IntoIterator<Item = S>, play: fn(S) -> F) -> anyhow::Result<()>
 where
-    F: 'static,
+    S: Send + 'static,
+    F: Future<Output = anyhow::Result<()>> + 'static,
 {
     let mut playing = JoinSet::new();
     for scene in scenes {
@@ -129,7 +127,7 @@ async fn stops(
     load: &Load,
     step: Standby,
 ) -> anyhow::Result<(Agent, Option<Tracer>)> {
-    let halted = match step {
+    Ok(match step {
         Standby::HalfBuilt | Standby::Complete => {
             let compiler = slow_compiler(&stage.rig.node)?;
             let start = stage.another().with(&compiler.each_ref().map(String::as_str));
@@ -161,8 +159,7 @@ async fn stops(
             ensure!(tracer.seen().contains(shown), "its calls: {}", tracer.seen());
             (standby, Some(tracer))
         }
-    };
-    Ok(halted)
+    })
 }
 
 async fn standby_stopped((step, then): (Standby, Then)) -> anyhow::Result<()> {

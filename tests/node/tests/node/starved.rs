@@ -8,7 +8,7 @@ use anyhow::ensure;
 use crate::steps::KILLED;
 
 /// How strace holds a call open: for longer than an agent takes to starve on a busy machine, for less than an ADD waits.
-const HELD: &str = "delay_enter=10000000";
+const HELD: &str = "delay_enter=4000000";
 
 /// Takes an agent's memory and waits until it has met its end: it is asked, so that it asks for memory.
 async fn starves(stage: &Stage, agent: &mut Agent) -> anyhow::Result<()> {
