@@ -71,6 +71,7 @@ fn build(config: Config, level: Level) -> anyhow::Result<(Shell, Tasks)> {
         .context("cannot make the run directory; see --run-dir")?;
     atomic::create_dir_all(&config.local_dir, LOCAL_DIR_MODE)
         .context("cannot make this agent's own directory; see --local-dir")?;
+    private(&config.local_dir)?;
     let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let metrics = Arc::new(Metrics::new(VERSION, started));
     let store = store(&config, boot);
@@ -114,6 +115,25 @@ fn build(config: Config, level: Level) -> anyhow::Result<(Shell, Tasks)> {
     tasks.start("admin socket", |stop| admin::serve(admin, node, stop));
     tracing::info!(socket = %admin_socket.display(), "the admin socket is answered");
     Ok((shell, tasks))
+}
+
+/// Whoever owns the directory of the admin socket and the probes' could put others in their place. One that a kubelet has made
+/// (an `emptyDir`) is open to all, and is closed.
+fn private(directory: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::MetadataExt as _;
+    let shown = directory.display();
+    let meta = directory.metadata().with_context(|| format!("cannot look at {shown}; see --local-dir"))?;
+    let uid = rustix::process::geteuid().as_raw();
+    anyhow::ensure!(
+        meta.uid() == uid,
+        "{shown} belongs to uid {}, and this agent runs as uid {uid}: remove it, or give another --local-dir",
+        meta.uid()
+    );
+    if meta.mode() & 0o7777 != LOCAL_DIR_MODE {
+        rustix::fs::chmod(directory, rustix::fs::Mode::from_raw_mode(LOCAL_DIR_MODE))
+            .with_context(|| format!("cannot close {shown} to others; see --local-dir"))?;
+    }
+    Ok(())
 }
 
 fn keeper(config: &Config) -> Keeper {

@@ -14,7 +14,8 @@ fn mode(path: &Path) -> u32 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn o04_directories_sockets_and_records_have_their_modes_whoever_made_them() {
     let node = Node::new();
-    for (below, bits) in [("run", 0o755), ("state", 0o755)] {
+    // A kubelet's hostPath, and its emptyDir.
+    for (below, bits) in [("run", 0o755), ("state", 0o755), ("a", 0o777)] {
         std::fs::create_dir(node.path(below)).unwrap();
         std::fs::set_permissions(node.path(below), PermissionsExt::from_mode(bits)).unwrap();
     }
@@ -32,6 +33,18 @@ async fn o04_directories_sockets_and_records_have_their_modes_whoever_made_them(
     assert_eq!(mode(&agent.admin_socket()), 0o600);
     assert_eq!(mode(&node.path("a")), 0o700);
     agent.stop();
+}
+
+#[test]
+fn o04_a_directory_of_somebody_else_is_not_taken_for_the_agents_own() {
+    let node = Node::new();
+    std::fs::create_dir(node.path("a")).unwrap();
+    std::os::unix::fs::chown(node.path("a"), Some(65534), None).unwrap();
+    let mut agent = node.start("a");
+    assert_eq!(agent.ended().code(), Some(1));
+    let said = agent.logged("belongs to uid 65534");
+    assert!(said.contains("--local-dir"), "{said}");
+    assert!(!node.path("a/admin.sock").exists());
 }
 
 #[test]

@@ -242,8 +242,11 @@ async fn t13_of_three_agents_the_newest_complete_takes_over_and_the_other_attach
     let told = admin(&owner).await.takeover().await;
     let names: Vec<_> = told.standbys.iter().map(|one| (one.name.as_str(), one.chosen)).collect();
     assert_eq!(names, [("c", true), ("b", false)]);
+    // It tries for the lock too, and may be quicker than the one that wakes up in flock (T13).
+    older.signal(Signal::STOP);
     owner.stop();
     newer.logged("serving on the handed-over CNI socket");
+    older.signal(Signal::CONT);
     until("the older is attached to the newer", || {
         let attached = older.lines().iter().filter(|line| line.contains("attached to the owner c")).count();
         if attached == 1 { Ok(()) } else { Err(older.lines().join("\n")) }
