@@ -90,7 +90,7 @@ impl Node {
         let _one = self.scrape.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = self.store.counts();
         self.metrics.store(&StoreNumbers {
-            records: self.store.records().len(),
+            records: self.store.count(),
             unusable: self.store.unusable().len(),
             quarantined: counts.quarantined,
             other_boot: counts.other_boot,

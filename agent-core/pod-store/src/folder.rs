@@ -1,7 +1,9 @@
 //! Reading a folder of our files. It changes nothing: what is to become of what it finds is the caller's matter.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use aether_domain::format::{Format, Parsed, parse};
@@ -22,7 +24,7 @@ pub(crate) struct Kind<T> {
 
 /// A folder's files, sorted by name.
 pub(crate) struct Folder<T> {
-    pub(crate) good: Vec<(OsString, T)>,
+    pub(crate) good: Vec<(OsString, Arc<T>)>,
     pub(crate) newer: Vec<(OsString, Format)>,
     pub(crate) damaged: Vec<(OsString, String)>,
     /// Not ours, or not readable now: they stay.
@@ -43,7 +45,7 @@ pub struct ListError {
 
 /// Reads the folder; one that is not there is empty. Of `known` files nothing is read but whether they are the same; they
 /// are those of this time afterwards.
-pub(crate) fn read<T: DeserializeOwned + Clone>(
+pub(crate) fn read<T: DeserializeOwned>(
     directory: &Path,
     kind: &Kind<T>,
     known: &mut Known<T>,
@@ -73,7 +75,25 @@ pub(crate) fn read<T: DeserializeOwned + Clone>(
     Ok(folder)
 }
 
-impl<T: DeserializeOwned + Clone> Folder<T> {
+/// Whether the folder holds the known files and nothing else but what is still being written.
+pub(crate) fn is_known<T>(directory: &Path, known: &Known<T>) -> bool {
+    let Ok(entries) = std::fs::read_dir(directory) else { return false };
+    let mut count = 0;
+    for entry in entries {
+        let Ok(entry) = entry else { return false };
+        let name = entry.file_name();
+        if name.as_bytes().starts_with(TEMP_PREFIX.as_bytes()) {
+            continue;
+        }
+        if !known.holds(&name, Stamp::of(&entry.path())) {
+            return false;
+        }
+        count += 1;
+    }
+    count == known.len()
+}
+
+impl<T: DeserializeOwned> Folder<T> {
     fn sort_in(
         &mut self,
         directory: &Path,
@@ -102,7 +122,7 @@ impl<T: DeserializeOwned + Clone> Folder<T> {
         // Before the read: whatever changes the file behind it changes the stamp.
         let (stamp, now) = (Stamp::of(&path), SystemTime::now());
         if let Some(value) = before.take(&name, stamp) {
-            known.keep(name.clone(), stamp, now, value.clone());
+            known.keep(name.clone(), stamp, now, Arc::clone(&value));
             self.good.push((name, value));
             return;
         }
@@ -130,7 +150,8 @@ impl<T: DeserializeOwned + Clone> Folder<T> {
             Parsed::Good(value) => {
                 let expected = (kind.name_of)(&value);
                 if name == *expected {
-                    known.keep(name.clone(), stamp, now, value.clone());
+                    let value = Arc::new(value);
+                    known.keep(name.clone(), stamp, now, Arc::clone(&value));
                     self.good.push((name, value));
                 } else {
                     self.damaged.push((name, format!("its content belongs into a file named {expected}")));

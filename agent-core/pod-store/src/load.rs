@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use aether_domain::key::Key;
@@ -15,12 +16,15 @@ use crate::counts;
 use crate::files::{FOLDER_MODE, RECORDS, chain};
 use crate::folder::{self, ListError};
 use crate::quarantine::{Hands, report_new};
-use crate::store::{Inner, Phase, Store, StoreError};
+use crate::store::{Files, Inner, Phase, Store, StoreError};
 use crate::tombstones::Applied;
 
 /// How old a temporary file in the tombstones' folder must be to be a killed plugin's: a plugin that still writes one ends
 /// within a second (K07).
 const TEMP_AGE: Duration = Duration::from_secs(60);
+
+/// Records by key; whoever looks at them shares them.
+pub(crate) type ByKey = BTreeMap<Key, Arc<Record>>;
 
 /// What a reload found changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -77,12 +81,12 @@ impl Store {
     pub async fn apply_left(&self) -> Result<Applied, StoreError> {
         let left = self
             .alone(|inner| {
-                let before = by_key(inner.state().table.records());
-                // What a first attempt that failed half way has changed already is a change still.
-                inner.before().get_or_insert(before);
                 inner.prepare()?;
                 let (left, _) = inner.read_tombstones()?;
                 if !left.is_empty() {
+                    // What a first attempt that failed half way has changed already is a change still.
+                    let before = || by_key(inner.state().table.shared());
+                    inner.before().get_or_insert_with(before);
                     // A standby's table may be old: which record a tombstone means is seen in the files.
                     inner.load(Hands::On)?;
                 }
@@ -103,14 +107,11 @@ impl Store {
     /// then on. The observer is not told: the answer says it all.
     pub async fn own(&self) -> Result<Reloaded, StoreError> {
         self.alone(|inner| {
-            let known = inner.before().take().unwrap_or_default();
-            if let Err(error) = inner.load(Hands::On) {
-                inner.before().replace(known);
-                return Err(error.into());
-            }
+            let since_last = inner.load(Hands::On)?;
+            let before = inner.before().take();
             let mut state = inner.state();
             state.phase = Phase::Owner;
-            Ok(difference(known, by_key(state.table.records())))
+            Ok(before.map_or(since_last, |before| difference(before, by_key(state.table.shared()))))
         })
         .await?
     }
@@ -142,16 +143,22 @@ impl Inner {
     }
 
     fn load(&self, hands: Hands) -> Result<Reloaded, ListError> {
+        // The usual case of a takeover, in which no record is even looked at: it is a part of the time without an owner.
+        if self.state().files == Files::Taken && folder::is_known(&self.pods, &self.known()) {
+            return Ok(Reloaded::default());
+        }
         let mut folder = folder::read(&self.pods, &RECORDS, &mut self.known())?;
         let unusable = self.set_aside(&self.pods, &mut folder, hands);
-        let records: Vec<Record> = folder.good.into_iter().map(|(_, record)| record).collect();
+        let records: Vec<Arc<Record>> = folder.good.into_iter().map(|(_, record)| record).collect();
         let (before, after, dropped) = {
             let mut state = self.state();
-            let before: BTreeMap<Key, Record> = by_key(state.table.records());
+            let before = by_key(state.table.shared());
             let dropped = state.table.load(records);
             report_new(&state.unusable_records, &unusable);
+            let all = unusable.is_empty() && dropped.is_empty();
+            state.files = if all { Files::Taken } else { Files::Mixed };
             state.unusable_records = unusable;
-            (before, by_key(state.table.records()), dropped)
+            (before, by_key(state.table.shared()), dropped)
         };
         if hands == Hands::On {
             self.drop_files(&dropped);
@@ -176,20 +183,23 @@ impl Inner {
     }
 }
 
-fn by_key<'a>(records: impl Iterator<Item = &'a Record>) -> BTreeMap<Key, Record> {
-    records.map(|record| (record.key.clone(), record.clone())).collect()
+fn by_key<'a>(records: impl Iterator<Item = &'a Arc<Record>>) -> ByKey {
+    records.map(|record| (record.key.clone(), Arc::clone(record))).collect()
 }
 
-fn difference(mut before: BTreeMap<Key, Record>, after: BTreeMap<Key, Record>) -> Reloaded {
+fn difference(mut before: ByKey, after: ByKey) -> Reloaded {
+    let owned = Arc::unwrap_or_clone;
     let mut reloaded = Reloaded::default();
     for (key, after) in after {
         match before.remove(&key) {
-            None => reloaded.added.push(after),
-            Some(before) if before != after => reloaded.updated.push(Updated { before, after }),
+            None => reloaded.added.push(owned(after)),
+            Some(before) if before != after => {
+                reloaded.updated.push(Updated { before: owned(before), after: owned(after) });
+            }
             Some(_) => {}
         }
     }
-    reloaded.removed = before.into_values().collect();
+    reloaded.removed = before.into_values().map(owned).collect();
     reloaded
 }
 

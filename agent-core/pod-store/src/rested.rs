@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// For how long a file must not have changed before its time of change tells a later change: file systems count it in
@@ -55,7 +56,7 @@ impl Rested {
 
 /// The files of a folder as they were read, with what they hold.
 #[derive(Debug)]
-pub(crate) struct Known<T>(BTreeMap<OsString, (Stamp, T)>);
+pub(crate) struct Known<T>(BTreeMap<OsString, (Stamp, Arc<T>)>);
 
 impl<T> Default for Known<T> {
     fn default() -> Self {
@@ -65,13 +66,23 @@ impl<T> Default for Known<T> {
 
 impl<T> Known<T> {
     /// What the file of this name holds, if it is the one that was read.
-    pub(crate) fn take(&mut self, name: &OsStr, stamp: Option<Stamp>) -> Option<T> {
+    pub(crate) fn take(&mut self, name: &OsStr, stamp: Option<Stamp>) -> Option<Arc<T>> {
         let (known, value) = self.0.remove(name)?;
         (Some(known) == stamp).then_some(value)
     }
 
+    /// Whether the file of this name is the one that was read.
+    pub(crate) fn holds(&self, name: &OsStr, stamp: Option<Stamp>) -> bool {
+        self.0.get(name).is_some_and(|(known, _)| Some(*known) == stamp)
+    }
+
+    /// How many files there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Keeps what was read from a file that had this stamp before.
-    pub(crate) fn keep(&mut self, name: OsString, stamp: Option<Stamp>, now: SystemTime, value: T) {
+    pub(crate) fn keep(&mut self, name: OsString, stamp: Option<Stamp>, now: SystemTime, value: Arc<T>) {
         if let Some(stamp) = stamp.filter(|stamp| stamp.is_settled(now)) {
             self.0.insert(name, (stamp, value));
         }
@@ -130,10 +141,10 @@ mod tests {
         let later = UNIX_EPOCH + stamp.unwrap().changed + SETTLED;
         let known = |now| {
             let mut known = Known::default();
-            known.keep("a".into(), stamp, now, 1);
+            known.keep("a".into(), stamp, now, Arc::new(1));
             known
         };
-        assert_eq!(known(later).take(OsStr::new("a"), stamp), Some(1));
+        assert_eq!(known(later).take(OsStr::new("a"), stamp), Some(Arc::new(1)));
         assert_eq!(known(later).take(OsStr::new("b"), stamp), None);
         assert_eq!(known(later).take(OsStr::new("a"), None), None);
         assert_eq!(known(later - Duration::from_millis(1)).take(OsStr::new("a"), stamp), None);

@@ -1,6 +1,5 @@
 //! The store's state, and what is asked of it without a key.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,6 +15,7 @@ use tokio::sync::{RwLock, Semaphore};
 use crate::counts::{Counters, Counts};
 use crate::folder::ListError;
 use crate::lanes::{Lanes, Turn};
+use crate::load::ByKey;
 use crate::rested::Known;
 
 /// How many keys are worked on at once: enough to share the disk's flushes, few enough to leave blocking threads to
@@ -78,7 +78,7 @@ pub(crate) struct Inner {
     pub(crate) breaker: tokio::sync::Mutex<Breaker>,
     state: Mutex<State>,
     /// What was known before a takeover began (S03).
-    before: Mutex<Option<BTreeMap<Key, Record>>>,
+    before: Mutex<Option<ByKey>>,
     /// The records' files as they were read last.
     known: Mutex<Known<Record>>,
 }
@@ -86,10 +86,21 @@ pub(crate) struct Inner {
 pub(crate) struct State {
     pub(crate) table: Table,
     pub(crate) phase: Phase,
+    /// What became of the files of `pods/` when they were read last.
+    pub(crate) files: Files,
     /// Files of `pods/` that could not be used.
     pub(crate) unusable_records: Vec<Unusable>,
     /// Files of `deletes/` that could not be used.
     pub(crate) unusable_tombstones: Vec<Unusable>,
+}
+
+/// What became of a folder's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Files {
+    /// Each one is a record of the table.
+    Taken,
+    /// Some are of no use or were left out; or none were read yet.
+    Mixed,
 }
 
 /// Who may write.
@@ -131,6 +142,7 @@ impl Store {
             state: Mutex::new(State {
                 table: Table::new(boot),
                 phase: Phase::Standby,
+                files: Files::Mixed,
                 unusable_records: Vec::new(),
                 unusable_tombstones: Vec::new(),
             }),
@@ -138,6 +150,11 @@ impl Store {
             known: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// How many records there are.
+    pub fn count(&self) -> usize {
+        self.inner.state().table.records().len()
     }
 
     /// Every record, by key.
@@ -208,7 +225,7 @@ impl Store {
 }
 
 impl Inner {
-    pub(crate) fn before(&self) -> MutexGuard<'_, Option<BTreeMap<Key, Record>>> {
+    pub(crate) fn before(&self) -> MutexGuard<'_, Option<ByKey>> {
         // It is replaced as a whole.
         self.before.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use aether_domain::key::Key;
@@ -71,8 +72,11 @@ impl Store {
     }
 }
 
+/// Tombstones that are there, by the names of their files.
+type Left = Vec<(OsString, Arc<Tombstone>)>;
+
 impl Inner {
-    pub(crate) fn read_tombstones(&self) -> Result<(Vec<(OsString, Tombstone)>, usize), ListError> {
+    pub(crate) fn read_tombstones(&self) -> Result<(Left, usize), ListError> {
         let mut folder = folder::read(&self.deletes, &TOMBSTONES, &mut Known::default())?;
         let unusable = self.set_aside(&self.deletes, &mut folder, Hands::On);
         let count = unusable.len();
@@ -82,7 +86,7 @@ impl Inner {
         Ok((folder.good, count))
     }
 
-    fn apply_batch(&self, batch: &[(OsString, Tombstone)]) -> Result<Applied, WriteError> {
+    fn apply_batch(&self, batch: &[(OsString, Arc<Tombstone>)]) -> Result<Applied, WriteError> {
         let mut sum = Applied::default();
         let mut going: BTreeMap<Key, Record> = BTreeMap::new();
         let now = boot::nanos();

@@ -4,6 +4,7 @@
 //! [`Table::removed`]). So the table is never ahead of the disk, and a failed write changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::clock::{BootId, Stamp};
 use crate::ids::NetworkName;
@@ -17,7 +18,7 @@ use crate::record::Record;
 #[derive(Debug, Clone)]
 pub struct Table {
     boot: BootId,
-    records: BTreeMap<Key, Record>,
+    records: BTreeMap<Key, Arc<Record>>,
     forgotten: Forgotten,
 }
 
@@ -130,11 +131,11 @@ impl Table {
     }
 
     /// Takes the records that were read from the disk in place of those it had; the memory of DELs stays.
-    pub fn load(&mut self, records: Vec<Record>) -> Vec<Dropped> {
-        let (ours, others): (Vec<_>, Vec<_>) =
-            records.into_iter().partition(|record| record.is_of(&self.boot));
-        let mut dropped: Vec<_> =
-            others.into_iter().map(|record| Dropped { record, why: Why::OtherBoot }).collect();
+    pub fn load<R: Into<Arc<Record>>>(&mut self, records: Vec<R>) -> Vec<Dropped> {
+        let (ours, others): (Vec<Arc<Record>>, Vec<_>) =
+            records.into_iter().map(Into::into).partition(|record| record.is_of(&self.boot));
+        let other = |record| Dropped { record: Arc::unwrap_or_clone(record), why: Why::OtherBoot };
+        let mut dropped: Vec<_> = others.into_iter().map(other).collect();
         self.records = ours.into_iter().map(|record| (record.key.clone(), record)).collect();
         let replaced: Vec<(Key, Key)> = self
             .records
@@ -142,9 +143,7 @@ impl Table {
             .filter_map(|old| self.successor(old).map(|new| (old.key.clone(), new.key.clone())))
             .collect();
         for (old, by) in replaced {
-            dropped.extend(
-                self.records.remove(&old).map(|record| Dropped { record, why: Why::Replaced { by } }),
-            );
+            dropped.extend(self.removed(&old).map(|record| Dropped { record, why: Why::Replaced { by } }));
         }
         dropped
     }
@@ -156,11 +155,16 @@ impl Table {
 
     /// The record of `key`.
     pub fn get(&self, key: &Key) -> Option<&Record> {
-        self.records.get(key)
+        self.records.get(key).map(Arc::as_ref)
     }
 
     /// Every record, by key.
     pub fn records(&self) -> impl ExactSizeIterator<Item = &Record> {
+        self.records.values().map(Arc::as_ref)
+    }
+
+    /// The same, to be kept.
+    pub fn shared(&self) -> impl ExactSizeIterator<Item = &Arc<Record>> {
         self.records.values()
     }
 
@@ -205,7 +209,7 @@ impl Table {
     /// The records that this one replaces: the same pod's same interface in sandboxes that began earlier (K05).
     pub fn replaced_by(&self, record: &Record) -> Vec<Key> {
         let earlier = |old: &&Record| record.replaces(old) && old.started.nanos < record.started.nanos;
-        self.records.values().filter(earlier).map(|old| old.key.clone()).collect()
+        self.records().filter(earlier).map(|old| old.key.clone()).collect()
     }
 
     /// Decides again about one replaced record when its turn comes: meanwhile it may have been added anew (K05).
@@ -257,7 +261,7 @@ impl Table {
     /// What a GC removes: the network's records that are not listed and whose ADD did not begin after it (K11).
     pub fn gc(&self, network: &NetworkName, valid: &BTreeSet<Key>, started: &Stamp) -> Vec<Key> {
         let goes = |record: &&Record| !valid.contains(&record.key) && self.gc_takes(record, network, started);
-        self.records.values().filter(goes).map(|record| record.key.clone()).collect()
+        self.records().filter(goes).map(|record| record.key.clone()).collect()
     }
 
     /// Decides again about one record of a GC when its turn comes: meanwhile it may have been added anew (K11).
@@ -282,12 +286,12 @@ impl Table {
 
     /// The record is on the disk. Returns the one that it took the place of.
     pub fn recorded(&mut self, record: Record) -> Option<Record> {
-        self.records.insert(record.key.clone(), record)
+        self.records.insert(record.key.clone(), Arc::new(record)).map(Arc::unwrap_or_clone)
     }
 
     /// The record is gone from the disk.
     pub fn removed(&mut self, key: &Key) -> Option<Record> {
-        self.records.remove(key)
+        self.records.remove(key).map(Arc::unwrap_or_clone)
     }
 
     fn gc_takes(&self, record: &Record, network: &NetworkName, started: &Stamp) -> bool {
@@ -297,7 +301,7 @@ impl Table {
     /// The latest record of the same pod and interface in another sandbox that began later than `record`.
     fn successor(&self, record: &Record) -> Option<&Record> {
         let later = |other: &&Record| other.replaces(record) && other.started.nanos > record.started.nanos;
-        self.records.values().filter(later).max_by_key(|other| other.started.nanos)
+        self.records().filter(later).max_by_key(|other| other.started.nanos)
     }
 }
 
