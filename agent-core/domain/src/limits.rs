@@ -87,6 +87,8 @@ pub const CHAIN_EVENT_GAP: Duration = Duration::from_millis(3);
 pub const LIVENESS: Duration = Duration::from_secs(5);
 /// The pause after a failure to accept on a socket of the node (no descriptors left, usually), so that it does not spin.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How long a standby that is asked whether it is ready may read ahead before it says so: well within [`READY_WAIT`].
+pub const READ_AHEAD: Duration = Duration::from_millis(30);
 /// How often an owner compares the node lock with its path (T01).
 pub const LOCK_CHECK: Duration = Duration::from_secs(1);
 /// How often an agent that holds the lock asks whether somebody else still answers on the CNI socket (T06).

@@ -13,9 +13,10 @@ use aether_domain::record::Record;
 use aether_durable::atomic::{self, WriteError};
 
 use crate::counts;
-use crate::files::{FOLDER_MODE, RECORDS, chain};
+use crate::files::{FOLDER_MODE, RECORDS, TOMBSTONES, chain};
 use crate::folder::{self, ListError};
 use crate::quarantine::{Hands, report_new};
+use crate::rested::Known;
 use crate::store::{Files, Inner, Phase, Store, StoreError};
 use crate::tombstones::Applied;
 
@@ -68,6 +69,21 @@ impl Store {
         })
         .await?
         .map_err(StoreError::from)
+    }
+
+    /// Looks through both folders as a standby does (T03), so that what they hold is known, and what it takes to read them is at
+    /// hand, when their turn comes in earnest. What fails here fails again then, and is said then.
+    pub async fn read_ahead(&self) {
+        // Whoever asks goes on either way.
+        let _ = self
+            .alone(|inner| {
+                let phase = inner.state().phase;
+                if phase == Phase::Standby {
+                    let _ = inner.load(Hands::Off);
+                    let _ = folder::read(&inner.deletes, &TOMBSTONES, &mut Known::default());
+                }
+            })
+            .await;
     }
 
     /// Makes this agent's store the owner's, which the caller must be: [`Store::apply_left`], then [`Store::own`].

@@ -2,15 +2,16 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use aether_domain::limits::MODULES_END;
+use aether_domain::limits::{MODULES_END, READ_AHEAD};
 use aether_domain::pods::Presence;
 use aether_domain::takeover::message::{Greeting, Hello, ToOwner, ToStandby};
 use aether_domain::takeover::{
     Attach, Batch, Came, Changes, Effect, Event, Identity, Look, Note, Peer, Phase, Round, Socket, Step,
 };
 use aether_durable::socket::{self, Bound};
+use aether_handover::Connection;
 use anyhow::Context as _;
 use tokio::net::UnixListener;
 
@@ -41,12 +42,8 @@ impl Shell {
                     connection.close();
                 }
             }
-            Effect::ToOwner { attach, message } => {
-                self.tell_owner(attach, &message);
-                if message == ToOwner::Ready {
-                    self.read_ahead();
-                }
-            }
+            Effect::ToOwner { attach, message: ToOwner::Ready } => self.get_ready(attach),
+            Effect::ToOwner { attach, message } => self.tell_owner(attach, &message),
             Effect::Close { batch } => self.batches.close(batch),
             Effect::Look { look } => return Some(self.look(look)),
             Effect::ApplyTombstones => self.apply_tombstones(),
@@ -57,7 +54,12 @@ impl Shell {
             Effect::AwaitCertificates => return Some(Event::CertificatesReady),
             Effect::EnableModules => self.enable_modules(),
             Effect::Greet { peer, greeting } => self.greet(peer, greeting),
-            Effect::ToStandby { peer, message } => self.tell_standby(peer, &message),
+            Effect::ToStandby { peer, message } => {
+                self.tell_standby(peer, &message);
+                if message == ToStandby::Leaving {
+                    self.flush_ahead();
+                }
+            }
             Effect::Drop { peer } => {
                 if let Some(connection) = self.peers.remove(&peer) {
                     connection.close();
@@ -126,24 +128,22 @@ impl Shell {
     }
 
     fn tell_owner(&self, attach: Attach, message: &ToOwner) {
-        if let Some((link, connection)) = &self.link
+        if let Some((link, owner)) = &self.link
             && *link == attach
-            && let Err(error) = connection.say(message, &[])
         {
-            tracing::debug!(error = %chain(&error), "the owner is not reached");
-            // Its end is heard as any other.
-            connection.close();
+            say_to(owner, message);
         }
     }
 
-    /// The owner is about to drain: what has changed on the disk is read meanwhile, as a standby reads it (T03), so that little
-    /// is left to read when nobody serves. What fails here fails again then, and is said then.
-    fn read_ahead(&mut self) {
-        let store = self.node.store.clone();
+    /// The owner serves until it hears "ready": what has changed on the disk is read before that, so that little is left to read
+    /// when nobody serves. A disk that takes its time is not waited for.
+    fn get_ready(&mut self, attach: Attach) {
+        let Some((_, owner)) = self.link.as_ref().filter(|(link, _)| *link == attach) else { return };
+        let (owner, store) = (owner.clone(), self.node.store.clone());
         self.jobs.spawn(async move {
-            if let Err(error) = store.reload().await {
-                tracing::debug!(error = %chain(&error), "the records were not read ahead");
-            }
+            let read = tokio::time::timeout(READ_AHEAD, store.read_ahead()).await;
+            tracing::debug!(in_time = read.is_ok(), "the state directory was read ahead");
+            say_to(&owner, &ToOwner::Ready);
             Ok(None)
         });
     }
@@ -284,7 +284,7 @@ impl Shell {
         self.jobs.spawn(async move {
             let began = Instant::now();
             modules.take_over().await?;
-            tracing::info!(ms = began.elapsed().as_secs_f64() * 1000.0, "enabled the modules");
+            tracing::info!(ms = millis(began.elapsed()), "enabled the modules");
             Ok(Some(Event::ModulesEnabled))
         });
         self.keep_up();
@@ -349,9 +349,22 @@ impl Shell {
         self.node.became_owner();
     }
 
+    /// While the standby is asked whether it is ready this agent still serves: what is flushed now is not left for the time in
+    /// which nobody does.
+    fn flush_ahead(&mut self) {
+        let modules = Arc::clone(&self.node.modules);
+        self.jobs.spawn(async move {
+            tokio::task::spawn_blocking(move || modules.host.flush()).await.context("a flush broke off")?;
+            Ok(None)
+        });
+    }
+
     /// The modules are told and what they stage is done. They go on until the process ends: the drain may be taken back.
     fn flush(&mut self, round: Round) {
         let modules = Arc::clone(&self.node.modules);
+        let drained = self.draining.map_or(Duration::ZERO, |since| since.elapsed());
+        tracing::info!(ms = millis(drained), "drained: nothing is in flight");
+        let began = Instant::now();
         self.jobs.spawn(async move {
             let flushing = tokio::task::spawn_blocking(move || modules.host.flush());
             match tokio::time::timeout(MODULES_END, flushing).await {
@@ -359,6 +372,7 @@ impl Shell {
                 Ok(Err(error)) => tracing::error!(%error, "what modules hold back is not written"),
                 Err(_) => tracing::warn!("modules did not end in time and are left"),
             }
+            tracing::info!(ms = millis(began.elapsed()), "flushed");
             Ok(Some(Event::Flushed { round }))
         });
     }
@@ -369,11 +383,7 @@ impl Shell {
             // What failed was said when it did.
             Note::Failed { .. } => tracing::debug!("{note}"),
             Note::Done { step, took } => {
-                tracing::info!(
-                    step = step.name(),
-                    ms = took.as_secs_f64() * 1000.0,
-                    "takeover: a step is done"
-                );
+                tracing::info!(step = step.name(), ms = millis(*took), "takeover: a step is done");
             }
             Note::NoCommonVersion { .. }
             | Note::ForeignListener { .. }
@@ -402,6 +412,18 @@ fn failed(step: Step, error: &dyn std::error::Error, troubles: &Repeats) -> Even
         tracing::error!(error, "cannot take over the pods' records, which is tried again; see --state-dir");
     }
     Event::StepFailed { step }
+}
+
+fn say_to(owner: &Connection, message: &ToOwner) {
+    if let Err(error) = owner.say(message, &[]) {
+        tracing::debug!(error = %chain(&error), "the owner is not reached");
+        // Its end is heard as any other.
+        owner.close();
+    }
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
 }
 
 fn open_to_all(run_dir: &Path) {

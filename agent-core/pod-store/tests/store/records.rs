@@ -4,7 +4,7 @@ use aether_domain::clock::BootId;
 use aether_domain::pods::{Trouble, Unusable};
 use aether_pod_store::Updated;
 
-use crate::support::{Ground, add, containers, names, on_disk, record, record_of};
+use crate::support::{Ground, add, containers, del, names, on_disk, record, record_of};
 
 fn put(ground: &Ground, name: &str, content: &[u8]) {
     std::fs::create_dir_all(ground.pods()).unwrap();
@@ -102,6 +102,36 @@ async fn t03_a_standbys_reload_reports_damage_and_touches_nothing() {
     assert_eq!(kinds(&standby.unusable()), [Trouble::Damaged]);
     assert_eq!(names(&ground.pods()), ["bad+eth0.json", "foreign+eth0.json"]);
     assert!(!ground.deletes().exists());
+}
+
+#[tokio::test]
+async fn t03_t05_what_is_read_ahead_is_known_at_the_takeover_and_whatever_changed_since_is_read() {
+    let ground = Ground::new();
+    let owner = ground.owner().await;
+    for container in ["a", "b", "c"] {
+        add(&owner, record(container, 10)).await.unwrap();
+    }
+    let standby = ground.store();
+    standby.read_ahead().await;
+    assert_eq!(standby.count(), 3);
+    // As old as they look: nothing of them is read again.
+    // pause: until files count as settled
+    tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+    standby.read_ahead().await;
+    let before = names(&ground.pods());
+    add(&owner, record("b", 20)).await.unwrap();
+    add(&owner, record("d", 20)).await.unwrap();
+    del(&owner, "c", 20).await.unwrap();
+    let found = standby.enable().await.unwrap().reloaded;
+    assert_eq!(containers(&found.added), ["d"]);
+    assert_eq!(found.updated.len(), 1);
+    assert_eq!(containers(&found.removed), ["c"]);
+    assert_ne!(names(&ground.pods()), before);
+    // An owner reads nothing ahead: what it knows is ahead of nobody.
+    standby.read_ahead().await;
+    let next = ground.store();
+    next.read_ahead().await;
+    assert_eq!(next.enable().await.unwrap().reloaded, Default::default(), "nothing changed since");
 }
 
 #[tokio::test]
