@@ -53,7 +53,8 @@ fn start(config: Config, level: Level) -> anyhow::Result<Ended> {
         .build()
         .context("cannot start the runtime")?;
     let ended = runtime.block_on(run::run(config, level));
-    // Nothing is waited for: a successor may be waiting for the lock, which goes with the process (T07).
-    runtime.shutdown_background();
+    // Nothing is waited for, not even for the workers: a successor may be waiting for the lock, which goes with the process
+    // where it has not gone before (T07).
+    std::mem::forget(runtime);
     ended
 }

@@ -43,7 +43,7 @@ const LOCAL_DIR_MODE: u32 = 0o700;
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Builds the agent and runs it until it is told to stop, or fails. The end is at once: what must not be lost was written
-/// before, and a successor may be waiting for the lock, which goes with the process (T07).
+/// before, and a successor may be waiting for the lock (T07).
 pub(crate) async fn run(config: Config, level: Level) -> anyhow::Result<Ended> {
     let mut signals = Signals::new().context("cannot listen for signals")?;
     let (mut shell, mut tasks) = build(config, level)?;

@@ -49,6 +49,12 @@ impl Lock {
         }
     }
 
+    /// Lets it go before the process ends. Whoever held it has no more to do with what it guards.
+    pub fn let_go(&self) {
+        // It cannot fail on a descriptor that was locked; if it did, the end of the process lets the lock go.
+        let _ = fs::flock(&self.file, FlockOperation::Unlock);
+    }
+
     fn take_by(path: &Path, how: FlockOperation) -> Result<Option<Self>, WriteError> {
         loop {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
@@ -72,6 +78,15 @@ impl Lock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn t07_a_lock_that_was_let_go_is_free() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("l");
+        let first = Lock::try_take(&path).unwrap().unwrap();
+        first.let_go();
+        assert!(Lock::try_take(&path).unwrap().is_some());
+    }
 
     #[test]
     fn t01_the_second_taker_is_refused_until_the_first_is_gone() {

@@ -184,6 +184,12 @@ impl Host {
         }
     }
 
+    /// The agent hands the node on: no effect is accepted from here on. Whether none is under way either; does not wait for one.
+    pub fn hand_on(&self) -> bool {
+        self.surroundings.ownership.lose();
+        lock(&self.slots).values().all(|slot| slot.is_still())
+    }
+
     /// Something that modules look at has changed: `about` is the package of the view, `aether:conflist` for example.
     pub fn notify(&self, about: &str, detail: &str) {
         for slot in lock(&self.slots).values() {

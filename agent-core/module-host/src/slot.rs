@@ -176,6 +176,11 @@ impl Slot {
         }
     }
 
+    /// Whether it does nothing at this moment.
+    pub(crate) fn is_still(&self) -> bool {
+        self.inner.try_lock().is_ok_and(|inner| !inner.performing)
+    }
+
     fn tell_stopping(&self, inner: &mut Inner) {
         if inner.machine.state() == State::Enabled {
             let stopping = Event {

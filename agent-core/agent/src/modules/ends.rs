@@ -86,6 +86,11 @@ impl Ends {
         *remembered = Some(healthy.clone());
     }
 
+    /// Whether nothing is being written down at this moment; afterwards only an owner writes.
+    pub(crate) fn is_still(&self) -> bool {
+        self.remembered.try_lock().is_ok()
+    }
+
     /// The agent owns the node from now on.
     pub(crate) fn own(&self) {
         *lock(&self.owned_since) = Some(Instant::now());

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 /// The lock of this agent, had or not.
 pub(crate) struct NodeLock {
     path: PathBuf,
-    /// Held until the end of the process: nothing lets it go (T07).
+    /// Held until the end of the process, or right before (T07).
     held: Option<&'static Lock>,
     wait: Arc<Mutex<Wait>>,
     got: mpsc::Sender<Got>,
@@ -99,6 +99,14 @@ impl NodeLock {
     /// Whether the path still names the locked file; without the lock it is not asked.
     pub(crate) fn standing(&self) -> Standing {
         self.held.map_or(Standing::Ours, Lock::standing)
+    }
+
+    /// Lets it go, as the last act of an agent that has said "yours": the end of a process with all its memory takes
+    /// milliseconds in which nobody would serve.
+    pub(crate) fn let_go(&self) {
+        if let Some(lock) = self.held {
+            lock.let_go();
+        }
     }
 
     fn keep(&mut self, lock: Option<Lock>) {

@@ -56,8 +56,10 @@ impl Shell {
             Effect::Greet { peer, greeting } => self.greet(peer, greeting),
             Effect::ToStandby { peer, message } => {
                 self.tell_standby(peer, &message);
-                if message == ToStandby::Leaving {
-                    self.flush_ahead();
+                match message {
+                    ToStandby::Leaving => self.flush_ahead(),
+                    ToStandby::Yours => self.hand_on(),
+                    ToStandby::Greeting(_) | ToStandby::Chosen | ToStandby::NotChosen => {}
                 }
             }
             Effect::Drop { peer } => {
@@ -357,6 +359,15 @@ impl Shell {
             tokio::task::spawn_blocking(move || modules.host.flush()).await.context("a flush broke off")?;
             Ok(None)
         });
+    }
+
+    /// "Yours" has been said, and the end follows: nothing of this agent writes to the node any more. Where something still does,
+    /// the lock goes with the process.
+    fn hand_on(&self) {
+        let modules = &self.node.modules;
+        if modules.host.hand_on() && modules.ends.is_still() {
+            self.lock.let_go();
+        }
     }
 
     /// The modules are told and what they stage is done. They go on until the process ends: the drain may be taken back.

@@ -175,8 +175,18 @@ impl Machine {
                 standby.yours = true;
                 standby.since = self.now;
             }
-            // The lock was quicker than the word.
-            Phase::Taking(_) => self.report.yours = true,
+            // The lock was quicker than the word. The owner has written everything: its end need not be waited for.
+            Phase::Taking(taking) => {
+                let waits_for = match taking.stage {
+                    Stage::Yielding { attach, .. } => Some(attach),
+                    _ => None,
+                };
+                self.report.yours = true;
+                if let Some(attach) = waits_for {
+                    self.put(Effect::Detach { attach });
+                    self.start_over();
+                }
+            }
             Phase::New | Phase::Starting | Phase::Owner(_) | Phase::Ended => {}
         }
     }

@@ -326,7 +326,7 @@ impl Machine {
         }
     }
 
-    fn start_over(&mut self) {
+    pub(super) fn start_over(&mut self) {
         if let Phase::Taking(taking) = &mut self.phase {
             taking.called = Called::No;
         }

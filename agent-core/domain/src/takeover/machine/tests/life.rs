@@ -183,6 +183,16 @@ fn t05_a_lock_that_is_quicker_than_yours_is_reported_as_what_it_is() {
 }
 
 #[test]
+fn t07_whoever_has_the_lock_and_hears_yours_waits_for_no_end_of_the_owner() {
+    let mut rig = Rig::new(Proxies::None);
+    let attach = rig.standby();
+    rig.greet(attach, 5).pass_gates().say(attach, ToStandby::Chosen).hear(Event::LockTaken);
+    rig.did();
+    rig.say(attach, ToStandby::Yours);
+    assert!(matches!(rig.did()[..], [Effect::Detach { .. }, Effect::Look { .. }]));
+}
+
+#[test]
 fn t01_an_owner_whose_lock_file_was_removed_drains_and_ends_and_takes_nothing_back() {
     let mut rig = Rig::owner(Proxies::None);
     rig.peer(1, 1).from(1, ToOwner::Complete).hear(Event::Terminate).from(1, ToOwner::Ready);
