@@ -153,17 +153,19 @@ fn accept(
             let next = async {
                 // The semaphore is never closed.
                 let place = Arc::clone(&places).acquire_owned().await.ok()?;
-                Some((place, listener.accept().await))
+                // Before the caller is let in: whoever looks in that very moment whether somebody is must not find nobody.
+                let caller = fresh.token();
+                Some((place, caller, listener.accept().await))
             };
             // Whoever is not taken before the end stays in the queue, for the next session (T07). The stream does not end:
             // that would end the connections that were let in, at once.
-            let Some(Some((place, accepted))) = until.run_until_cancelled(next).await else {
+            let Some(Some((place, caller, accepted))) = until.run_until_cancelled(next).await else {
                 return std::future::pending().await;
             };
             match accepted {
                 Ok((stream, _)) => {
                     failing.store(false, Ordering::Relaxed);
-                    match Connection::admit(stream, place, fresh.token()) {
+                    match Connection::admit(stream, place, caller) {
                         Ok(connection) => yield Ok(connection),
                         Err(refused) => {
                             refuse(&*calls, &refused);

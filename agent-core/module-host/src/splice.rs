@@ -176,7 +176,6 @@ mod tests {
         for (what, before, after) in [
             ("last", &[flannel, portmap][..], &[flannel, portmap, WANTED][..]),
             ("last again", &[&old, flannel, portmap], &[flannel, portmap, WANTED]),
-            ("altered, first", &[&old, flannel, portmap], &[WANTED, flannel, portmap]),
             ("altered, between", &[flannel, &old, portmap], &[flannel, WANTED, portmap]),
             ("doubled", &[&old, flannel, &old, portmap], &[flannel, WANTED, portmap]),
         ] {
@@ -186,6 +185,7 @@ mod tests {
             ("first", &[flannel, portmap][..], &[WANTED, flannel, portmap][..]),
             ("between", &[flannel, portmap], &[flannel, WANTED, portmap]),
             ("moved to the front", &[flannel, portmap, &old], &[WANTED, flannel, portmap]),
+            ("left at the front", &[&old, flannel, portmap], &[WANTED, flannel, portmap]),
             ("moved", &[&old, flannel, portmap], &[flannel, WANTED, portmap]),
             ("the front one of a double", &[&old, flannel, &old, portmap], &[WANTED, flannel, portmap]),
         ] {

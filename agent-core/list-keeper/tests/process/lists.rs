@@ -150,7 +150,9 @@ fn m03_i09_what_moves_or_alters_more_than_our_own_entry_is_refused_at_the_last_m
 #[test]
 fn c03_i09_an_altered_entry_is_put_right_where_it_stands() {
     let node = Node::flannel();
-    let list = |ours: &str| FLANNEL.replace("\"plugins\": [", &format!("\"plugins\": [\n    {ours},"));
+    let list = |ours: &str| {
+        FLANNEL.replace("{\"type\": \"portmap\"}", &format!("{ours},\n    {{\"type\": \"portmap\"}}"))
+    };
     node.put(LIST, list(NEWER));
     is(&node.repair(ENTRY), "done", &[]);
     assert_eq!(
