@@ -159,7 +159,13 @@ fn accept(
             };
             // Whoever is not taken before the end stays in the queue, for the next session (T07). The stream does not end:
             // that would end the connections that were let in, at once.
-            let Some(Some((place, caller, accepted))) = until.run_until_cancelled(next).await else {
+            // The end is looked at first: callers that come one behind the other would be let in for ever.
+            let next = tokio::select! {
+                biased;
+                () = until.cancelled() => None,
+                next = next => next,
+            };
+            let Some((place, caller, accepted)) = next else {
                 return std::future::pending().await;
             };
             match accepted {
