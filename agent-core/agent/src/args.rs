@@ -54,7 +54,7 @@ pub(crate) struct Args {
     #[arg(long, env = "AETHER_PLUGIN_SOURCE", value_name = "FILE")]
     plugin_source: Option<PathBuf>,
     /// The operator's modules: <name>/{module.toml,module.wasm}, or <name>.toml and <name>.wasm.
-    #[arg(long, env = "AETHER_OPERATOR_MODULES_DIR", value_name = "DIR", default_value = paths::MODULES_DIR)]
+    #[arg(long, env = "AETHER_MODULES_DIR", value_name = "DIR", default_value = paths::MODULES_DIR)]
     modules_dir: PathBuf,
     /// The compiler of modules [default: aether-modc beside this program].
     #[arg(long, env = "AETHER_MODULE_COMPILER", value_name = "FILE")]

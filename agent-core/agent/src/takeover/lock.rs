@@ -140,6 +140,10 @@ mod tests {
             lock.stop_waiting();
         }
         lock.wait().unwrap();
+        // A thread gives itself its name.
+        while waiting() == 0 {
+            std::thread::yield_now();
+        }
         assert_eq!(waiting(), 1, "one thread, however often");
         drop(holder);
         let got = tokio::time::timeout(Duration::from_secs(20), gets.recv()).await.unwrap().unwrap();

@@ -151,9 +151,13 @@ async fn stops(
         }
         Standby::Ready | Standby::Heir => {
             let standby = stage.chosen(owner).await?;
-            let (call, shown) =
-                if step == Standby::Ready { ("sendmsg", "ready") } else { ("listen", "listen(") };
-            let tracer = standby.traced(Threads::Main, call, "signal=STOP:when=1")?;
+            // It says "ready" from wherever it has read ahead.
+            let (threads, call, shown) = if step == Standby::Ready {
+                (Threads::All, "sendmsg", "ready")
+            } else {
+                (Threads::Main, "listen", "listen(")
+            };
+            let tracer = standby.traced(threads, call, "signal=STOP:when=1")?;
             owner.signal(Signal::TERM);
             tracer.stopped().await?;
             ensure!(tracer.seen().contains(shown), "its calls: {}", tracer.seen());
