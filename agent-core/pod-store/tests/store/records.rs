@@ -2,7 +2,7 @@
 
 use aether_domain::clock::BootId;
 use aether_domain::pods::{Trouble, Unusable};
-use aether_pod_store::Updated;
+use aether_pod_store::{Reloaded, Updated};
 
 use crate::support::{Ground, add, containers, del, names, on_disk, record, record_of};
 
@@ -131,7 +131,7 @@ async fn t03_t05_what_is_read_ahead_is_known_at_the_takeover_and_whatever_change
     standby.read_ahead().await;
     let next = ground.store();
     next.read_ahead().await;
-    assert_eq!(next.enable().await.unwrap().reloaded, Default::default(), "nothing changed since");
+    assert_eq!(next.enable().await.unwrap().reloaded, Reloaded::default(), "nothing changed since");
 }
 
 #[tokio::test]
@@ -152,7 +152,7 @@ async fn s03_reload_says_what_was_added_updated_and_removed() {
     assert_eq!(second.added, [record("d", 20)]);
     assert_eq!(second.updated, [Updated { before: record("b", 10), after: record("b", 20) }]);
     assert_eq!(second.removed, [record("c", 10)]);
-    assert_eq!(standby.reload().await.unwrap(), aether_pod_store::Reloaded::default());
+    assert_eq!(standby.reload().await.unwrap(), Reloaded::default());
     // The owner looks too, when somebody worked on its files by hand.
     std::fs::remove_file(ground.record_file("a")).unwrap();
     assert_eq!(owner.reload().await.unwrap().removed, [record("a", 10)]);
