@@ -62,7 +62,7 @@ fn c01_i09_ours_before_every_other_is_drifted_and_goes_behind_them() {
         let read = List::load("10-x.conflist", bytes, DropIns::none()).unwrap();
         let put = crate::edit::put(&read, &own(OURS)).unwrap();
         let put = List::load("10-x.conflist", put, DropIns::none()).unwrap();
-        let types: Vec<_> = put.entries().iter().map(|entry| entry.is_ours()).collect();
+        let types: Vec<_> = put.entries().iter().map(crate::load::Entry::is_ours).collect();
         assert_eq!(types.iter().filter(|ours| **ours).count(), 1, "{entries:?}");
         assert_eq!(types.last(), Some(&true), "{entries:?}");
         assert_eq!(crate::edit::remove(&put).unwrap(), crate::edit::remove(&read).unwrap(), "{entries:?}");
