@@ -30,6 +30,7 @@ use aether_module_host::world::World;
 use aether_module_host::{Builtin, Host, Looked};
 use anyhow::Context as _;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Config;
@@ -166,6 +167,12 @@ impl Modules {
         let mut scan = self.scan.subscribe();
         // The sender lives in `self`.
         let _ = scan.wait_for(|scan| *scan == Scan::Done).await;
+    }
+
+    /// Tells every module that the agent stops, and waits until what they stage is done. It goes on when nobody waits for it.
+    pub(crate) fn flush(self: &Arc<Self>) -> JoinHandle<()> {
+        let modules = Arc::clone(self);
+        tokio::task::spawn_blocking(move || modules.host.flush())
     }
 
     /// The agent owns the node and serves: every module is enabled.

@@ -125,6 +125,13 @@ impl Stage {
         Ok(load)
     }
 
+    /// Waits until `next` owns the node and is called, and ends the load as [`Stage::all_well`] does.
+    pub async fn taken_over_by(&self, next: &mut Agent, load: Load) -> anyhow::Result<Record> {
+        next.owns().await?;
+        load.flows().await?;
+        self.all_well(load).await
+    }
+
     /// Ends the load: nothing may have failed, be lost, left or torn.
     pub async fn all_well(&self, load: Load) -> anyhow::Result<Record> {
         let record = load.stop().await?;

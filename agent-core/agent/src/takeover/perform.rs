@@ -356,7 +356,7 @@ impl Shell {
     fn flush_ahead(&mut self) {
         let modules = Arc::clone(&self.node.modules);
         self.jobs.spawn(async move {
-            tokio::task::spawn_blocking(move || modules.host.flush()).await.context("a flush broke off")?;
+            modules.flush().await.context("a flush broke off")?;
             Ok(None)
         });
     }
@@ -377,8 +377,7 @@ impl Shell {
         tracing::info!(ms = millis(drained), "drained: nothing is in flight");
         let began = Instant::now();
         self.jobs.spawn(async move {
-            let flushing = tokio::task::spawn_blocking(move || modules.host.flush());
-            match tokio::time::timeout(MODULES_END, flushing).await {
+            match tokio::time::timeout(MODULES_END, modules.flush()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::error!(%error, "what modules hold back is not written"),
                 Err(_) => tracing::warn!("modules did not end in time and are left"),

@@ -15,9 +15,7 @@ async fn t01_a_lock_file_deleted_by_hand_ends_the_owner_and_the_standby_takes_ov
     let load = stage.plugins().await?;
     std::fs::remove_file(stage.rig.node.path(paths::RUN_DIR).join(paths::LOCK))?;
     assert_eq!(owner.ended(AGENT_LIMIT)?.code(), Some(3), "{}", owner.log());
-    standby.owns().await?;
-    load.flows().await?;
-    stage.all_well(load).await?;
+    stage.taken_over_by(&mut standby, load).await?;
     let third = stage.standby().await?;
     assert_eq!((standby.role().await?.as_str(), third.role().await?.as_str()), ("owner", "standby"));
     Ok(())
@@ -124,9 +122,7 @@ async fn t01_t13_a_socket_path_that_a_stranger_replaced_is_named_and_served_agai
     let stranger = replace()?;
     owner.terminate(AGENT_LIMIT)?;
     drop(stranger);
-    standby.owns().await?;
-    load.flows().await?;
-    stage.all_well(load).await?;
+    stage.taken_over_by(&mut standby, load).await?;
     Ok(())
 }
 
@@ -142,8 +138,6 @@ async fn t13_a_socket_path_that_is_removed_is_bound_anew_and_no_call_fails() -> 
     owner.logged("no longer names our socket").await?;
     load.flows().await?;
     owner.terminate(AGENT_LIMIT)?;
-    standby.owns().await?;
-    load.flows().await?;
-    stage.all_well(load).await?;
+    stage.taken_over_by(&mut standby, load).await?;
     Ok(())
 }

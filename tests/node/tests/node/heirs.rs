@@ -43,9 +43,7 @@ async fn t09_t10_a_standby_killed_before_it_is_complete_fails_no_call() -> anyho
     ensure!(ended.code() == Some(KILLED), "it ended with {ended}: {}", doomed.log());
     ensure!(tracer.seen().contains("complete"), "its calls: {}", tracer.seen());
     owner.terminate(AGENT_LIMIT)?;
-    rescue.owns().await?;
-    load.flows().await?;
-    stage.all_well(load).await?;
+    stage.taken_over_by(&mut rescue, load).await?;
     Ok(())
 }
 

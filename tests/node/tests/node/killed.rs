@@ -104,9 +104,7 @@ async fn t07_t09_an_owner_killed_while_it_drains_is_taken_over_without_a_failed_
     owner.logged("draining; ").await?;
     owner.kill();
     assert_eq!(owner.ended(AGENT_LIMIT)?.code(), Some(KILLED), "it had drained: {}", owner.log());
-    standby.owns().await?;
-    load.flows().await?;
-    stage.all_well(load).await?;
+    stage.taken_over_by(&mut standby, load).await?;
     Ok(())
 }
 
@@ -127,8 +125,6 @@ async fn t07_a_standby_killed_while_the_owner_drains_for_it_makes_the_owner_serv
     let start = stage.another();
     let mut next = stage.rig.node.spawn_one(&start)?;
     owner.gone(AGENT_LIMIT)?;
-    next.owns().await?;
-    load.flows().await?;
-    stage.all_well(load).await?;
+    stage.taken_over_by(&mut next, load).await?;
     Ok(())
 }

@@ -69,8 +69,6 @@ async fn t10_t13_three_agents_take_over_from_each_other_and_fail_no_call() -> an
     // Both standbys may be the one: whoever owns it now goes too, and the last one is left.
     let (owner, last) = Stage::settled(other, &mut fourth).await?;
     owner.terminate(aether_harness::AGENT_LIMIT)?;
-    last.owns().await?;
-    load.flows().await?;
-    stage.all_well(load).await?;
+    stage.taken_over_by(last, load).await?;
     Ok(())
 }

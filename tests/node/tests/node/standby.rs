@@ -74,9 +74,7 @@ async fn t09_an_owner_that_never_exits_leaves_the_standby_a_standby() -> anyhow:
     let load = aether_harness::load::Load::plugin(&stage.rig.node, aether_harness::roll::PACE)?;
     owner.signal(Signal::CONT);
     owner.gone(AGENT_LIMIT)?;
-    standby.owns().await?;
-    load.flows().await?;
-    stage.all_well(load).await?;
+    stage.taken_over_by(&mut standby, load).await?;
     Ok(())
 }
 
@@ -110,9 +108,7 @@ async fn t04_t12_sigterm_while_the_standby_is_half_built_is_put_off_until_it_is_
     assert!(owner.is_running());
     std::fs::write(stage.rig.node.dir().join("done"), "")?;
     owner.gone(AGENT_LIMIT)?;
-    standby.owns().await?;
-    load.flows().await?;
-    stage.all_well(load).await?;
+    stage.taken_over_by(&mut standby, load).await?;
     Ok(())
 }
 

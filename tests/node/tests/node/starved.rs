@@ -1,7 +1,8 @@
 //! Agents that the kernel kills for want of memory, at their steps: T09, T10. The step is held open: strace makes the call
 //! in it take its time.
 
-use aether_harness::{AGENT_LIMIT, Agent, Containerd, Signal, Threads, wait};
+use aether_harness::load::Load;
+use aether_harness::{AGENT_LIMIT, Agent, Containerd, Signal, Threads, Tracer, wait};
 use aether_test_node::Stage;
 use anyhow::ensure;
 
@@ -34,6 +35,25 @@ async fn in_an_add(stage: &Stage) -> anyhow::Result<()> {
     .await
 }
 
+/// An owner in the middle of an ADD, which is held open for as long as this is.
+struct Held {
+    stage: Stage,
+    owner: Agent,
+    standby: Agent,
+    load: Load,
+    open: Tracer,
+}
+
+async fn held() -> anyhow::Result<Held> {
+    let mut stage = Stage::patient(Containerd::V2).await?;
+    let mut owner = stage.owner().await?;
+    let standby = stage.chosen(&mut owner).await?;
+    let load = stage.plugins().await?;
+    let open = owner.traced(Threads::All, "fsync", HELD)?;
+    in_an_add(&stage).await?;
+    Ok(Held { stage, owner, standby, load, open })
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn t09_a_standby_and_an_owner_that_serves_killed_for_want_of_memory_fail_no_call() -> anyhow::Result<()>
 {
@@ -47,42 +67,26 @@ async fn t09_a_standby_and_an_owner_that_serves_killed_for_want_of_memory_fail_n
     // The owner, in the middle of its calls.
     let mut standby = stage.standby().await?;
     starves(&stage, &mut owner).await?;
-    standby.owns().await?;
-    load.flows().await?;
-    stage.all_well(load).await?;
+    stage.taken_over_by(&mut standby, load).await?;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn t09_s01_an_owner_killed_for_want_of_memory_in_the_middle_of_an_add_fails_no_call()
 -> anyhow::Result<()> {
-    let mut stage = Stage::patient(Containerd::V2).await?;
-    let mut owner = stage.owner().await?;
-    let mut standby = stage.chosen(&mut owner).await?;
-    let load = stage.plugins().await?;
-    let _held = owner.traced(Threads::All, "fsync", HELD)?;
-    in_an_add(&stage).await?;
+    let Held { stage, mut owner, mut standby, load, open: _open } = held().await?;
     starves(&stage, &mut owner).await?;
-    standby.owns().await?;
-    load.flows().await?;
-    stage.all_well(load).await?;
+    stage.taken_over_by(&mut standby, load).await?;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn t07_t09_an_owner_killed_for_want_of_memory_while_it_drains_fails_no_call() -> anyhow::Result<()> {
-    let mut stage = Stage::patient(Containerd::V2).await?;
-    let mut owner = stage.owner().await?;
-    let mut standby = stage.chosen(&mut owner).await?;
-    let load = stage.plugins().await?;
-    let _held = owner.traced(Threads::All, "fsync", HELD)?;
-    in_an_add(&stage).await?;
+    let Held { stage, mut owner, mut standby, load, open: _open } = held().await?;
     owner.signal(Signal::TERM);
     owner.logged("draining; ").await?;
     starves(&stage, &mut owner).await?;
-    standby.owns().await?;
-    load.flows().await?;
-    stage.all_well(load).await?;
+    stage.taken_over_by(&mut standby, load).await?;
     Ok(())
 }
 
@@ -101,8 +105,6 @@ async fn t09_an_heir_killed_for_want_of_memory_before_it_serves_fails_no_call() 
     starves(&stage, &mut heir).await?;
     last.signal(Signal::CONT);
     ensure!(!heir.log().contains("serving on the"), "it served: {}", heir.log());
-    last.owns().await?;
-    load.flows().await?;
-    stage.all_well(load).await?;
+    stage.taken_over_by(&mut last, load).await?;
     Ok(())
 }

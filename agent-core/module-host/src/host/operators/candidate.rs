@@ -6,6 +6,7 @@ use crate::cache::digest;
 use crate::failure::LoadError;
 use crate::files;
 use crate::layout::{LayoutError, Place, Refused};
+use crate::limits::Limits;
 use crate::manifest::{FailurePolicy, Manifest, Mode, Name};
 use crate::policy::Terms;
 use crate::reload::Fingerprint;
@@ -24,6 +25,11 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
+    /// What it may use: the defaults where its manifest is not taken.
+    pub(super) fn limits(&self) -> Limits {
+        self.manifest.as_ref().map(|manifest| manifest.limits.clone()).unwrap_or_default()
+    }
+
     /// Reads the module at a place.
     pub(super) fn read(directory: &Path, place: &Place) -> Self {
         let missing = || LoadError::Missing { path: directory.join(&place.component) };

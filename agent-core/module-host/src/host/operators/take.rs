@@ -31,11 +31,10 @@ impl Host {
         if self.purpose(name, candidate) != World::PodPolicy || self.is_policy(name) {
             return;
         }
-        let limits = candidate.manifest.as_ref().map(|manifest| manifest.limits.clone()).unwrap_or_default();
         self.swap(name, |policy| Policy {
             terms: candidate.terms.clone(),
             problem: "it is being compiled and tried".to_owned(),
-            shared: Shared::new(name.clone(), self.began, &limits),
+            shared: Shared::new(name.clone(), self.began, &candidate.limits()),
             ..policy
         });
         self.forget_behaviour(name);
@@ -44,15 +43,13 @@ impl Host {
     /// Takes a version that can be loaded; else what runs goes on, and status says what is wrong with the files.
     pub(super) fn take(&self, name: &Name, candidate: Candidate) -> Result<(), String> {
         self.announce(name, &candidate);
-        let (world, terms) = (self.purpose(name, &candidate), candidate.terms);
+        let (world, terms) = (self.purpose(name, &candidate), candidate.terms.clone());
         if world != World::PodPolicy {
             self.make_way(name, world);
         }
         if !self.stands(name) {
             // It has a status from here on, whatever comes of it.
-            let limits =
-                candidate.manifest.as_ref().map(|manifest| manifest.limits.clone()).unwrap_or_default();
-            self.slot(name, world, &limits).map_err(|error| chain(&error))?;
+            self.slot(name, world, &candidate.limits()).map_err(|error| chain(&error))?;
         }
         let version = candidate.manifest.and_then(|manifest| {
             let component = candidate.component?;
