@@ -104,8 +104,9 @@
 #define SERVE 9
 #define DRAIN 10   /* SIGTERM: accepts nothing, finishes what is in flight */
 #define YOURS 11   /* flushed; about to say "yours" and exit */
-#define DYING 12   /* the kernel takes it apart */
-#define DEAD  13
+#define LEFT  12   /* has said "yours" and let the lock go; not ended yet (T07) */
+#define DYING 13   /* the kernel takes it apart */
+#define DEAD  14
 
 /* states of a call's connection */
 #define FREE   0
@@ -299,7 +300,7 @@ inline readtable(a) { T(a, 0) = rec[0]; T(a, 1) = rec[1] }
 #ifdef BUG_NO_YIELD
 #define HISEND(a) true
 #else
-#define HISEND(a) (att[a] == NONE && !OTHEROWNER(a))
+#define HISEND(a) ((att[a] == NONE || ph[att[a] % NA] == LEFT) && !OTHEROWNER(a))
 #endif
 
 #define TOMBSTEPS(k) \
@@ -536,6 +537,8 @@ end:
        if :: cho[me] == NONE && path == dup[me] -> path = NONE :: else fi;
 #endif
        die(me) }
+  :: d_step { RUN(me) && ph[me] == YOURS && !INFLIGHT(me) && cho[me] != NONE && STILL && lock == me -> ph[me] = LEFT; lock = NONE }
+  :: d_step { RUN(me) && ph[me] == LEFT -> die(me) }
   od
 }
 
