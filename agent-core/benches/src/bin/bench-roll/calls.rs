@@ -1,6 +1,6 @@
 //! Rolls under one kind of load: what failed, what was lost, and what a roll costs a call.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use aether_benches::{Report, Samples};
 use aether_harness::audit::Findings;
@@ -20,8 +20,13 @@ pub(crate) struct Under {
     seconds: f64,
 }
 
-/// Rolls a node of its own `rolls` times under the load that `start` starts.
-pub(crate) async fn measure(rolls: u32, start: impl AsyncFn(&Node) -> Result<Load>) -> Result<Under> {
+/// Rolls a node of its own `rolls` times under the load that `start` starts. Where that load keeps to a `cycle`, the rolls
+/// begin all over it: else each would fall into the same part of it, between two calls perhaps.
+pub(crate) async fn measure(
+    rolls: u32,
+    cycle: Duration,
+    start: impl AsyncFn(&Node) -> Result<Load>,
+) -> Result<Under> {
     let node = Node::start(Options::flannel(Containerd::V2)).await?;
     node.install(&[])?;
     node.loaded(&["flannel", "portmap", "aether-cni"]).await?;
@@ -32,6 +37,8 @@ pub(crate) async fn measure(rolls: u32, start: impl AsyncFn(&Node) -> Result<Loa
     let began = Instant::now();
     let mut done = Vec::new();
     for number in 1..=rolls {
+        // pause: a part of the cycle, another one for each roll
+        tokio::time::sleep(cycle * number / rolls).await;
         let (new, rolled) = node.roll(&mut owner, &Start::named(&format!("agent-{number}"))).await?;
         owner = new;
         done.push(rolled);
@@ -44,6 +51,15 @@ pub(crate) async fn measure(rolls: u32, start: impl AsyncFn(&Node) -> Result<Loa
 }
 
 impl Under {
+    /// Calls under way between SIGTERM and the new owner. Without any, rolls under load show nothing.
+    pub(crate) fn at_the_hand_over(&self) -> usize {
+        self.record.calls.iter().filter(|call| self.during(call, |roll| roll.told)).count()
+    }
+
+    fn during(&self, call: &Call, from: fn(&Rolled) -> Instant) -> bool {
+        self.rolls.iter().any(|roll| call.touches(from(roll), roll.owns))
+    }
+
     /// The figures: `kind` is the call whose latency counts.
     pub(crate) fn add_to(&self, report: &mut Report, load: &str, kind: Kind, name: &str) {
         let calls = self.record.calls.len();
@@ -52,12 +68,10 @@ impl Under {
         };
         add("rolls", count(self.rolls.len()), "", None, self.rolls.len());
         add("calls a second", count(calls) / self.seconds, "/s", None, calls);
+        add("calls under way at a hand-over", count(self.at_the_hand_over()), "", None, calls);
         add("failed calls", count(self.record.failed().len()), "", Some(0.0), calls);
         add("lost records", count(self.findings.lost.len()), "", Some(0.0), self.record.living.len());
         add("ghost records", count(self.findings.ghosts.len()), "", Some(0.0), calls);
-        let during = |call: &Call, from: fn(&Rolled) -> Instant| {
-            self.rolls.iter().any(|roll| call.touches(from(roll), roll.owns))
-        };
         let latency = |wanted: &dyn Fn(&Call) -> bool| {
             let mut samples = Samples::default();
             for call in self.record.calls.iter().filter(|call| call.kind == kind && wanted(call)) {
@@ -66,9 +80,9 @@ impl Under {
             samples
         };
         for (when, samples) in [
-            ("outside of rolls", latency(&|call| !during(call, |roll| roll.began))),
-            ("inside (from the new agent's start)", latency(&|call| during(call, |roll| roll.began))),
-            ("at the hand-over (from SIGTERM)", latency(&|call| during(call, |roll| roll.told))),
+            ("outside of rolls", latency(&|call| !self.during(call, |roll| roll.began))),
+            ("inside (from the new agent's start)", latency(&|call| self.during(call, |roll| roll.began))),
+            ("at the hand-over (from SIGTERM)", latency(&|call| self.during(call, |roll| roll.told))),
         ] {
             add(&format!("{name} {when}, p50"), samples.median(), "ms", None, samples.len());
             add(&format!("{name} {when}, p99"), samples.percentile(99), "ms", None, samples.len());

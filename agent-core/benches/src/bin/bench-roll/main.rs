@@ -52,9 +52,10 @@ async fn main() -> Result<()> {
         return stand_in::run(lock, socket).await;
     }
     let mut report = Report::default();
-    let pods = calls::measure(args.rolls, async |node| Ok(Load::runtime(node, CLIENTS))).await?;
+    let pods =
+        calls::measure(args.rolls, Duration::ZERO, async |node| Ok(Load::runtime(node, CLIENTS))).await?;
     pods.add_to(&mut report, "pods", Kind::Run, "RunPodSandbox");
-    let plugin = calls::measure(args.rolls, async |node| Load::plugin(node, PACE)).await?;
+    let plugin = calls::measure(args.rolls, PACE, async |node| Load::plugin(node, PACE)).await?;
     plugin.add_to(&mut report, "plugin alone", Kind::Add, "ADD");
     let gaps = gap::measure(args.gaps).await?;
     let mut add = |what: &str, samples: &Samples, goals: Option<(f64, f64)>| {
@@ -78,6 +79,7 @@ async fn main() -> Result<()> {
     for (what, under) in [("pods", &pods), ("the plugin alone", &plugin)] {
         under.record.nothing_failed()?;
         ensure!(under.findings.is_clean(), "{what}: {}", under.findings);
+        ensure!(under.at_the_hand_over() > 0, "{what}: no call was under way at a hand-over; try more rolls");
     }
     Ok(())
 }
