@@ -6,6 +6,7 @@ use aether_conflist::load::{Content, DropIns};
 use aether_conflist::own::OwnEntry;
 use aether_domain::chain::State;
 use aether_domain::format::Parsed;
+use aether_domain::text::error_chain;
 use aether_domain::wanted::Wanted;
 use aether_list_keeper::plugin as binary;
 
@@ -38,7 +39,7 @@ pub fn run(places: &Places) -> Result<Exit, Error> {
     let marker = match look::marker(places) {
         Ok(None) => Marker::Absent,
         Ok(Some(_)) => Marker::Present,
-        Err(error) => Marker::Unknown(log::chain(&error)),
+        Err(error) => Marker::Unknown(error_chain(&error)),
     };
     let snapshot = Snapshot { marker, want: want(places, wanted.as_ref()), names, content, drop_ins, source };
     let seen = chain::inspect(&snapshot);
@@ -74,7 +75,7 @@ fn want(places: &Places, wanted: Option<&Kept<Wanted>>) -> Want {
         Some(Parsed::Good(wanted)) => match OwnEntry::parse(wanted.entry.to_string().as_bytes()) {
             Ok(own) => Want::Entry(own),
             Err(error) => {
-                Want::Nothing(format!("{} holds no entry of ours: {}", path.display(), log::chain(&error)))
+                Want::Nothing(format!("{} holds no entry of ours: {}", path.display(), error_chain(&error)))
             }
         },
     }

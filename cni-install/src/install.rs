@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use aether_conflist::own::OwnEntry;
 use aether_domain::limits;
+use aether_domain::text::error_chain;
 use aether_durable::Attributes;
 use aether_durable::atomic;
 use aether_list_keeper::derive::{self, Derivation};
@@ -63,7 +64,7 @@ pub fn run(places: &Places, order: &Install, force: Force, mode: Mode, stop: &St
         let missing = match run.attempt() {
             Ok(Reached::Chained) => return Ok(Exit::Done),
             Ok(Reached::Waiting(missing)) => missing,
-            Err(error) if error.is_absence() => Missing::Removed(log::chain(&error)),
+            Err(error) if error.is_absence() => Missing::Removed(error_chain(&error)),
             Err(error) => return Err(error),
         };
         if mode == Mode::NoWait {

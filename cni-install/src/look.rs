@@ -6,6 +6,7 @@ use std::path::Path;
 use aether_conflist::chain::Names;
 use aether_conflist::derived;
 use aether_domain::format::{self, Parsed};
+use aether_domain::text::error_chain;
 use aether_domain::{limits, wanted};
 use aether_durable::read::{self, ReadError};
 use aether_list_keeper::{links, look};
@@ -13,7 +14,6 @@ use serde::de::DeserializeOwned;
 
 use crate::config::Places;
 use crate::found::{Kept, Net};
-use crate::log;
 
 /// How many of the files that the runtime looks at are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ fn kept<T: DeserializeOwned>(path: &Path) -> Result<Option<Kept<T>>, ReadError> 
             Ok(Some(Kept { bytes, parsed }))
         }
         Err(error @ (ReadError::NotAFile { .. } | ReadError::TooLarge { .. })) => {
-            Ok(Some(Kept { bytes: Vec::new(), parsed: Parsed::Damaged(log::chain(&error)) }))
+            Ok(Some(Kept { bytes: Vec::new(), parsed: Parsed::Damaged(error_chain(&error)) }))
         }
         Err(error @ ReadError::Io { .. }) => Err(error),
     }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use aether_cni_install::args::Args;
 use aether_cni_install::stop::Stop;
 use aether_cni_install::{config, exit::Exit, log};
+use aether_domain::text::error_chain;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
@@ -17,7 +18,7 @@ fn run(args: Args) -> Exit {
     let config = match config::build(args, program.as_deref(), Path::is_dir) {
         Ok(config) => config,
         Err(error) => {
-            log::line(format_args!("error: {}; see --help", log::chain(&error)));
+            log::line(format_args!("error: {}; see --help", error_chain(&error)));
             return Exit::Usage;
         }
     };
@@ -31,7 +32,7 @@ fn run(args: Args) -> Exit {
     match aether_cni_install::run(&config, &stop) {
         Ok(exit) => exit,
         Err(error) => {
-            log::line(format_args!("error: {}", log::chain(&error)));
+            log::line(format_args!("error: {}", error_chain(&error)));
             if let Some(remedy) = error.remedy() {
                 log::line(format_args!("what to do: {remedy}"));
             }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use aether_domain::text::error_chain;
 use aether_durable::atomic::{self, Removed, WriteError};
 use aether_list_keeper::derive;
 use rustix::io::Errno;
@@ -20,14 +21,14 @@ pub fn sweep(places: &Places) {
                 "removed {count} temporary files of a killed run from {}",
                 dir.display()
             )),
-            Err(error) => log::line(log::chain(&error)),
+            Err(error) => log::line(error_chain(&error)),
         }
     }
     // The agent has temporary files of its own in the state directory.
     match atomic::sweep_temporary_of(&places.marker()) {
         Ok(Removed::Absent) => {}
         Ok(Removed::Yes) => log::line("removed the temporary file of a killed run beside the marker"),
-        Err(error) => log::line(log::chain(&error)),
+        Err(error) => log::line(error_chain(&error)),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Performing an uninstall: marker, lists, wanted state, binary (I01).
 
+use aether_domain::text::error_chain;
 use aether_durable::Attributes;
 use aether_durable::atomic::{self, Removed};
 use aether_list_keeper::{memory, plugin as binary};
@@ -65,7 +66,7 @@ fn strip(places: &Places, order: &Uninstall, force: Force) -> Result<Removal, Er
 /// The steps after the lists.
 fn finish(places: &Places, removal: &Removal) -> Result<Exit, Error> {
     for problem in &removal.problems {
-        log::line(format_args!("not done: {}", log::chain(problem)));
+        log::line(format_args!("not done: {}", error_chain(problem)));
     }
     if removal.problems.is_empty()
         && memory::forget(&places.state_dir)
@@ -138,7 +139,7 @@ fn dry(places: &Places, removal: &Removal) -> Result<Exit, Error> {
         log::out("unchanged: no list holds our entry");
     }
     for problem in &removal.problems {
-        log::line(format_args!("would not be done: {}", log::chain(problem)));
+        log::line(format_args!("would not be done: {}", error_chain(problem)));
     }
     if removal.wanted == Step::Do {
         log::line(format_args!("would remove the wanted state {}", places.wanted().display()));

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use aether_module_host::cache::digest;
+use aether_domain::text::sha256;
 use aether_module_host::engine::compile;
 
 /// The modules, by name.
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         std::fs::write(out.join(format!("{module}.wasm")), component)?;
         std::fs::write(&artefact, compile::component(component, &triple)?)?;
         let manifest = workspace.join("modules").join(module).join("module.toml").canonicalize()?;
-        let digest = digest(component);
+        let digest = sha256(component);
         let (manifest, artefact) = (manifest.display(), artefact.display());
         writeln!(
             list,

@@ -5,6 +5,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use aether_test_guests::{NAMESPACE_LIST, REFUSE_HOST_PORTS, REQUIRE_ANNOTATION};
+
 fn aetherctl(directory: &Path, arguments: &[&str]) -> Output {
     let program = Path::new(env!("CARGO_BIN_EXE_aetherctl"));
     let compiler = program.with_file_name("aether-modc");
@@ -70,6 +72,28 @@ fn m12_a_policy_in_c_is_built_tried_packed_and_inspected() {
         assert!(text.contains(words), "{words} is not in\n{text}");
     }
     assert!(!text.contains("wasi"), "{text}");
+}
+
+/// Those in Rust, as they are built for the tests, on the scenarios that stand beside their sources.
+#[test]
+fn m12_each_example_in_rust_decides_what_its_scenarios_say() {
+    let examples = [
+        ("require-annotation", REQUIRE_ANNOTATION),
+        ("refuse-host-ports", REFUSE_HOST_PORTS),
+        ("namespace-list", NAMESPACE_LIST),
+    ];
+    for (name, component) in examples {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../modules/examples").join(name);
+        let root = tempfile::tempdir().unwrap();
+        let policy = root.path().join(name);
+        std::fs::create_dir(&policy).unwrap();
+        std::fs::copy(sources.join("module.toml"), policy.join("module.toml")).unwrap();
+        std::fs::write(policy.join("module.wasm"), component).unwrap();
+        std::os::unix::fs::symlink(sources.join("scenarios"), policy.join("scenarios")).unwrap();
+        let text = ended(&aetherctl(&policy, &["test"]), 0);
+        let scenarios = std::fs::read_dir(sources.join("scenarios")).unwrap().count();
+        assert!(scenarios >= 3 && text.matches(" ok ").count() == scenarios, "{text}");
+    }
 }
 
 #[test]

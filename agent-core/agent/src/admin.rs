@@ -11,6 +11,7 @@ use aether_api::admin::{
     TakeoverRequest, TakeoverResponse, Unusable,
 };
 use aether_domain::chain::State;
+use aether_domain::text::error_chain;
 use aether_durable::socket::may_call;
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
@@ -43,7 +44,7 @@ impl Admin for Service {
         let role = self.node.role();
         if role == Role::Standby {
             // A standby keeps no record up to date; it reads them when it is asked, and writes nothing.
-            self.node.store.reload().await.map_err(|error| Status::internal(chain(&error)))?;
+            self.node.store.reload().await.map_err(|error| Status::internal(error_chain(&error)))?;
         }
         let mut records = Vec::new();
         for record in self.node.store.records() {
@@ -77,7 +78,7 @@ impl Admin for Service {
         let LogLevelRequest { directives } = request.into_inner();
         let level = &self.node.level;
         if !directives.is_empty() {
-            level.change(&directives).map_err(|error| Status::invalid_argument(chain(&error)))?;
+            level.change(&directives).map_err(|error| Status::invalid_argument(error_chain(&error)))?;
             tracing::info!(directives, "the log level was changed by the admin socket");
         }
         Ok(Response::new(LogLevelResponse { directives: level.current() }))
@@ -129,18 +130,6 @@ fn detail(state: &State) -> String {
         }
         State::Unknown { why } => why.clone(),
     }
-}
-
-/// An error and its causes in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 /// The pause after a failed accept: out of descriptors, mostly, which passes.

@@ -24,6 +24,7 @@ use aether_chain_watch::Observation;
 use aether_domain::limits::{MODULES_POLL, MODULES_WAIT};
 use aether_domain::managed::KUBE_SYSTEM;
 use aether_domain::paths;
+use aether_domain::text::error_chain;
 use aether_durable::boot;
 use aether_module_host::compiler::{ChildCompiler, CompileLimits};
 use aether_module_host::world::World;
@@ -197,7 +198,7 @@ fn cache(config: &Config) -> anyhow::Result<PathBuf> {
     let Err(error) = probe(&on_node) else { return Ok(on_node) };
     let own = config.local_dir.join(paths::MODULES_CACHE);
     tracing::warn!(
-        instead = %own.display(), error = %crate::admin::chain(&error),
+        instead = %own.display(), error = %error_chain(&error),
         "compiled modules cannot be kept on the node, and are compiled again by the next agent"
     );
     probe(&own).context("compiled modules can be kept nowhere; see --state-dir and --local-dir")?;

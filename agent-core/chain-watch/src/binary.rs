@@ -1,11 +1,12 @@
 //! The plugin's binary against the hash that is wanted (C10). Hashed when it changed, not at each look.
 
-use std::fmt::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::time::SystemTime;
 
+use aether_domain::text::sha256;
+use aether_durable::mark::{Look, Mark};
 use aether_durable::read;
-use sha2::{Digest as _, Sha256};
 
 /// The plugin's binary.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,12 +32,9 @@ const MAX: usize = 64 * 1024 * 1024;
 /// What must be set in its mode: the runtime executes it, and only root may change it.
 const MODE: u32 = 0o755;
 
-/// A file that was hashed: device, inode, size, and the times of its last changes.
-type Stamp = (u64, u64, u64, i64, i64, i64, i64);
-
 /// What was hashed last.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Hashed(Option<(Stamp, String)>);
+pub(crate) struct Hashed(Option<(Mark, String)>);
 
 impl Hashed {
     /// Compares the file at `path` with the hash that is wanted. Blocks.
@@ -45,28 +43,23 @@ impl Hashed {
         let Some(wanted) = wanted else {
             return unknown("no hash of the plugin is known to be wanted".to_owned());
         };
+        // Before the look: see [`Look`].
+        let from = SystemTime::now();
         let meta = match std::fs::metadata(path) {
             Ok(meta) => meta,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Binary::Missing,
             Err(error) => return unknown(format!("cannot look at {}: {error}", path.display())),
         };
-        let stamp = (
-            meta.dev(),
-            meta.ino(),
-            meta.len(),
-            meta.mtime(),
-            meta.mtime_nsec(),
-            meta.ctime(),
-            meta.ctime_nsec(),
-        );
-        if self.0.as_ref().is_none_or(|(hashed, _)| *hashed != stamp) {
-            self.0 = match read::bounded(path, MAX) {
-                Ok(Some(bytes)) => Some((stamp, digest(&bytes))),
+        let look = Look::new(&meta, from);
+        let found = match self.0.take() {
+            Some((hashed, found)) if look.is_some_and(|look| look.mark() == hashed) => found,
+            _ => match read::bounded(path, MAX) {
+                Ok(Some(bytes)) => sha256(&bytes),
                 Ok(None) => return Binary::Missing,
                 Err(error) => return unknown(crate::look::explain(&error)),
-            };
-        }
-        let found = self.0.as_ref().map_or("", |(_, found)| found.as_str());
+            },
+        };
+        self.0 = look.and_then(Look::lasting).map(|mark| (mark, found.clone()));
         let mode = meta.mode() & 0o7777;
         if found != wanted {
             Binary::Wrong { how: format!("{} has the hash {found}, not the wanted {wanted}", path.display()) }
@@ -76,16 +69,6 @@ impl Hashed {
             Binary::Right
         }
     }
-}
-
-/// SHA-256 in lower-case hex.
-pub(crate) fn digest(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(64);
-    for byte in Sha256::digest(bytes) {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 #[cfg(test)]
@@ -99,7 +82,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("aether-cni");
         let mut hashed = Hashed::default();
-        let wanted = digest(b"plugin");
+        let wanted = sha256(b"plugin");
         let mut look = |wanted| hashed.look(&path, wanted);
         assert_eq!(look(Some(&wanted)), Binary::Missing);
         std::fs::write(&path, "plugin").unwrap();
@@ -108,6 +91,9 @@ mod tests {
         assert!(matches!(look(Some(&wanted)), Binary::Wrong { how } if how.contains("0644")));
         mode(0o755);
         assert_eq!(look(Some(&wanted)), Binary::Right);
+        // As long, and within the same tick of the kernel's clock, most likely.
+        std::fs::write(&path, "plagin").unwrap();
+        assert!(matches!(look(Some(&wanted)), Binary::Wrong { how } if how.contains(&wanted)));
         std::fs::write(&path, "another").unwrap();
         assert!(matches!(look(Some(&wanted)), Binary::Wrong { how } if how.contains(&wanted)));
         assert!(matches!(look(None), Binary::Unknown { .. }));

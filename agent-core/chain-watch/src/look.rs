@@ -12,10 +12,11 @@ use aether_conflist::load::{self, Content, DropIn, DropIns};
 use aether_conflist::want::{Resolved, WantedFile};
 use aether_domain::chain::{Healthy, State};
 use aether_domain::ids::InstallId;
+use aether_domain::text::sha256;
 use aether_domain::{limits, paths};
 use aether_durable::read::{self, ReadError};
 
-use crate::binary::{Binary, Hashed, digest};
+use crate::binary::{Binary, Hashed};
 use crate::config::Config;
 use crate::memory::{self, Memory};
 use crate::observation::SeenFile;
@@ -91,7 +92,7 @@ fn files(conf_dir: &Path, snapshot: &Snapshot) -> Arc<[SeenFile]> {
         let modified = meta.modified().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
         files.push(SeenFile {
             name: name.to_string_lossy().into_owned(),
-            digest: digest(&bytes),
+            digest: sha256(&bytes),
             bytes: bytes.into(),
             uid: meta.uid(),
             modified: modified.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX)),

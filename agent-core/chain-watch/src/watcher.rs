@@ -3,6 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use aether_domain::chain::{Healthy, State};
+use aether_domain::text::error_chain;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
@@ -149,7 +150,7 @@ impl<R: Reporter> Watcher<R> {
                 self.reporter.lost(Lost::Unavailable);
                 if !self.complained {
                     self.complained = true;
-                    let why = chain(&error);
+                    let why = error_chain(&error);
                     tracing::warn!(every = ?self.config.poll, "{why}; polling it instead, and trying again at each poll");
                 }
             }
@@ -269,16 +270,4 @@ fn detail(state: &State) -> &str {
         State::Invalid { why } | State::Unknown { why } => why,
         State::Chained | State::Stripped | State::NoList | State::Uninstalled => "",
     }
-}
-
-/// An error with its causes, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

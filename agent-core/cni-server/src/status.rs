@@ -1,6 +1,7 @@
 //! Errors to the wire, in one place. The plugin makes CNI codes of these (`AddError`'s text reaches the pod's events).
 
 use aether_domain::pods::{AddError, ServiceError};
+use aether_domain::text::error_chain;
 use tonic::{Code, Status};
 
 use crate::convert::Invalid;
@@ -25,7 +26,7 @@ impl From<NotBegun> for Status {
 
 impl From<Invalid> for Status {
     fn from(error: Invalid) -> Self {
-        Self::new(Code::InvalidArgument, chain(&error))
+        Self::new(Code::InvalidArgument, error_chain(&error))
     }
 }
 
@@ -42,7 +43,7 @@ pub(crate) fn of_add(error: &AddError) -> Status {
         AddError::CallerGone { .. } => Code::Cancelled,
         AddError::Storage { .. } => Code::Internal,
     };
-    Status::new(code, chain(error))
+    Status::new(code, error_chain(error))
 }
 
 pub(crate) fn of_service(error: &ServiceError) -> Status {
@@ -50,23 +51,12 @@ pub(crate) fn of_service(error: &ServiceError) -> Status {
         ServiceError::NotServing(_) => Code::Unavailable,
         ServiceError::Storage { .. } => Code::Internal,
     };
-    Status::new(code, chain(error))
+    Status::new(code, error_chain(error))
 }
 
 /// The task that did the work panicked.
 pub(crate) fn broken() -> Status {
     Status::new(Code::Internal, "the agent's work on this call broke off; its log says why")
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::ids::{ContainerId, IfName};
+use crate::text::sha256;
 
 /// One interface of one sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -37,9 +37,7 @@ impl Key {
         }
         let mut cut: String = stem.chars().take(MAX_STEM - 65).collect();
         cut.push('=');
-        for byte in Sha256::digest(stem.as_bytes()) {
-            let _ = write!(cut, "{byte:02x}");
-        }
+        cut.push_str(&sha256(stem.as_bytes()));
         cut
     }
 }

@@ -12,6 +12,7 @@ pub mod paths;
 pub mod pods;
 pub mod record;
 pub mod takeover;
+pub mod text;
 pub mod tombstone;
 pub mod upstreams;
 pub mod wanted;

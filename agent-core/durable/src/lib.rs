@@ -9,6 +9,7 @@ pub mod attributes;
 pub mod boot;
 pub mod descriptors;
 pub mod lock;
+pub mod mark;
 pub mod read;
 pub mod socket;
 mod sys;

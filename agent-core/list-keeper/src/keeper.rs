@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use aether_conflist::want::{self, Resolved};
 use aether_domain::chain::Healthy;
+use aether_domain::text::error_chain;
 use aether_domain::{limits, paths};
 use aether_durable::atomic;
 use aether_durable::lock::Lock;
 
 use crate::look;
 use crate::memory::{self, Recalled};
-use crate::text;
 
 mod lists;
 mod others;
@@ -96,7 +96,7 @@ impl Keeper {
                     )));
                 }
                 Ok(None) => std::thread::sleep(limits::EDIT_LOCK_POLL),
-                Err(error) => return Err(Outcome::Failed(text::chain(&error))),
+                Err(error) => return Err(Outcome::Failed(error_chain(&error))),
             }
         };
         let marker = self.places.state_dir.join(paths::UNINSTALLED);

@@ -17,8 +17,6 @@ pub mod look;
 pub mod memory;
 pub mod plugin;
 pub mod rewrite;
-mod text;
 
 pub use keeper::{Keeper, Outcome, Places};
 pub use memory::Recalled;
-pub use text::chain as error_chain;

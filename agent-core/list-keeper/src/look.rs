@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 
 use aether_conflist::load::{self, Content, DropIn, DropIns};
 use aether_conflist::want::WantedFile;
+use aether_domain::text::error_chain;
 use aether_domain::{limits, paths};
 use aether_durable::read::{self, ReadError};
 use rustix::io::Errno;
-
-use crate::text;
 
 /// A file that the runtime looks at.
 #[derive(Debug, Clone)]
@@ -56,7 +55,7 @@ pub fn wanted(conf_dir: &Path) -> WantedFile {
     match read::bounded(&conf_dir.join(paths::WANTED), limits::STATE_FILE_MAX) {
         Ok(Some(bytes)) => WantedFile::Bytes(bytes),
         Ok(None) => WantedFile::Missing,
-        Err(error) => WantedFile::Unread(text::chain(&error)),
+        Err(error) => WantedFile::Unread(error_chain(&error)),
     }
 }
 

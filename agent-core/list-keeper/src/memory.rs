@@ -6,12 +6,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use aether_domain::chain::Healthy;
 use aether_domain::format::{self, Parsed};
+use aether_domain::text::error_chain;
 use aether_domain::{limits, paths};
 use aether_durable::Attributes;
 use aether_durable::atomic::{self, WriteError};
 use aether_durable::read;
-
-use crate::text;
 
 /// The mode of the file.
 const MODE: u32 = 0o600;
@@ -50,7 +49,7 @@ pub fn recall(state_dir: &Path) -> Recalled {
             Parsed::Newer(_) => Recalled::Newer,
             Parsed::Damaged(why) => Recalled::Damaged(why),
         },
-        Err(error) => Recalled::Damaged(text::chain(&error)),
+        Err(error) => Recalled::Damaged(error_chain(&error)),
     }
 }
 

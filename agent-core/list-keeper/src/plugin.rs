@@ -3,11 +3,10 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use aether_domain::text::sha256;
 use aether_durable::Attributes;
 use aether_durable::atomic::{self, Replaced, WriteError};
 use aether_durable::read::{self, ReadError};
-
-use crate::text;
 
 /// The largest binary that is copied, in bytes. Ours is a small static program; this only bounds a mistake.
 const MAX: usize = 256 * 1024 * 1024;
@@ -70,24 +69,24 @@ pub fn source(path: &Path) -> Result<Source, BinaryError> {
     if bytes.is_empty() {
         return Err(BinaryError::EmptySource(path.to_owned()));
     }
-    let sha256 = text::sha256(&bytes);
+    let sha256 = sha256(&bytes);
     Ok(Source { bytes, sha256 })
 }
 
 /// Compares what lies at `path` with the binary of that hash.
-pub fn compare(path: &Path, sha256: &str) -> Result<Plugin, BinaryError> {
+pub fn compare(path: &Path, wanted: &str) -> Result<Plugin, BinaryError> {
     if !path.parent().is_some_and(Path::is_dir) {
         return Ok(Plugin::NoDirectory);
     }
     // A directory of that name, or a binary beyond all bounds, is in the way: the write says so.
     let (found, meta) = match (read::bounded(path, MAX), std::fs::metadata(path)) {
-        (Ok(Some(bytes)), Ok(meta)) => (text::sha256(&bytes), meta),
+        (Ok(Some(bytes)), Ok(meta)) => (sha256(&bytes), meta),
         (Ok(None), _) | (Ok(Some(_)), Err(_)) => return Ok(Plugin::Missing),
         (Err(ReadError::NotAFile { .. } | ReadError::TooLarge { .. }), _) => return Ok(Plugin::Different),
         (Err(error), _) => return Err(error.into()),
     };
     // Its owner must be able to run and others to read it; more bits than ours are nobody's harm.
-    Ok(if found == sha256 && meta.mode() & MODE == MODE { Plugin::Identical } else { Plugin::Different })
+    Ok(if found == wanted && meta.mode() & MODE == MODE { Plugin::Identical } else { Plugin::Different })
 }
 
 /// Puts the binary at `path` if `still` says so, and reads it back.
@@ -96,7 +95,7 @@ pub fn install(path: &Path, source: &Source, still: impl FnOnce() -> bool) -> Re
         return Ok(Replaced::No);
     }
     let bytes = read::bounded(path, MAX)?.unwrap_or_default();
-    let found = text::sha256(&bytes);
+    let found = sha256(&bytes);
     if found == source.sha256 {
         Ok(Replaced::Yes)
     } else {

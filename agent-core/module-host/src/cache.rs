@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use aether_durable::atomic::{self, WriteError};
 use aether_durable::{Attributes, read};
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use sha2::{Digest as _, Sha256};
+use sha2::Sha256;
 
 use crate::engine::FLAGS;
 use crate::private::{self, PrivateError};
@@ -138,19 +138,10 @@ impl Cache {
     }
 }
 
-/// SHA-256 in lower-case hex.
-pub fn digest(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    let mut text = String::with_capacity(64);
-    for byte in Sha256::digest(bytes) {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
+    use aether_domain::text::error_chain;
+
     use super::*;
 
     #[test]
@@ -190,7 +181,7 @@ mod tests {
         Cache::open(dir.path()).unwrap();
         let key = dir.path().join(KEY);
         let refused = |path: &Path, why: &str| {
-            let error = crate::status::chain(&Cache::open(dir.path()).unwrap_err());
+            let error = error_chain(&Cache::open(dir.path()).unwrap_err());
             let words = format!("{} is not used: {why}", path.display());
             assert!(error.contains(&words) && error.contains("Remove it"), "{error}");
         };
@@ -219,10 +210,5 @@ mod tests {
         }
         let kept = std::fs::read_dir(dir.path()).unwrap().count();
         assert_eq!(kept, KEPT + 1);
-    }
-
-    #[test]
-    fn digests_are_those_that_sha256sum_prints() {
-        assert_eq!(digest(b""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     }
 }

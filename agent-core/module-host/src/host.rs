@@ -6,9 +6,12 @@ pub use operators::{Looked, Rescanned, What};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use aether_domain::text::error_chain;
 
 use crate::action::Ownership;
 use crate::bindings::aether::base::types::Context;
@@ -26,7 +29,7 @@ use crate::policy::Policy;
 use crate::ports::Ports;
 use crate::slot::Slot;
 use crate::state::Shared;
-use crate::status::{Source, Status, chain};
+use crate::status::{Source, Status};
 use crate::verdict::{Decision, Vote, merge};
 use crate::version::{Builtin, Version};
 use crate::world::World;
@@ -122,7 +125,13 @@ impl Host {
             agent_version: config.agent_version.clone(),
             extra: Vec::new(),
         });
-        let surroundings = Surroundings { runtime, ports, ownership: Ownership::default(), context };
+        let surroundings = Surroundings {
+            runtime,
+            ports,
+            ownership: Ownership::default(),
+            context,
+            changes: Arc::default(),
+        };
         let builtins = builtins.iter().map(parsed).collect::<Result<Vec<_>, _>>()?;
         let host = Self {
             config,
@@ -142,6 +151,11 @@ impl Host {
             host.load_builtin(&slot, builtin, manifest);
         }
         Ok(host)
+    }
+
+    /// How often the state of a behaviour has changed: who has seen [`Host::builtins_ready`] at this number has seen the latest.
+    pub fn changes(&self) -> u64 {
+        self.surroundings.changes.load(Ordering::Acquire)
     }
 
     /// Whether every built-in module, or what replaces it, is ready to be enabled; the error says which are not. Only
@@ -286,7 +300,7 @@ impl Host {
         let loaded = Version::builtin(&self.surroundings.runtime, builtin, manifest.clone())
             .and_then(|version| slot.replace(Arc::new(version)));
         if let Err(error) = loaded {
-            let text = chain(&error);
+            let text = error_chain(&error);
             tracing::error!(module = builtin.name, error = text, "a built-in module cannot be loaded");
             slot.problem(text);
         }

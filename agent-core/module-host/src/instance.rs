@@ -1,6 +1,7 @@
 //! One instance and its calls, each under a deadline and a limit of memory (M04).
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use wasmtime::{Store, Trap, UpdateDeadline};
@@ -29,6 +30,8 @@ pub(crate) struct Surroundings {
     pub(crate) ports: Arc<dyn Ports>,
     pub(crate) ownership: Ownership,
     pub(crate) context: Arc<Context>,
+    /// How often the state of a behaviour has changed.
+    pub(crate) changes: Arc<AtomicU64>,
 }
 
 /// One instance. After a trap it answers nothing more, and is replaced.

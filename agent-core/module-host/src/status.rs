@@ -136,15 +136,3 @@ impl Stats {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
-
-/// An error and its causes in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
-}

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::cache::{self, Cache, Looked};
+use aether_domain::text::{error_chain, sha256};
+
+use crate::cache::{Cache, Looked};
 use crate::compiler::Compiler;
 use crate::engine::Runtime;
 use crate::failure::LoadError;
@@ -58,7 +60,7 @@ impl Version {
         component: &[u8],
     ) -> Result<Self, LoadError> {
         files::kind(component)?;
-        let digest = cache::digest(component);
+        let digest = sha256(component);
         if let Some(pinned) = &manifest.sha256
             && *pinned != digest
         {
@@ -80,7 +82,7 @@ impl Version {
         let artefact = compiler.compile(component).map_err(LoadError::Compile)?;
         let prepared = Prepared::new(runtime, Trusted::vouch(&artefact), &manifest)?;
         if let Err(error) = cache.put(&digest, &artefact) {
-            let error = crate::status::chain(&error);
+            let error = error_chain(&error);
             tracing::warn!(module = %manifest.name, error, "the compiled module is not kept; it is compiled again at the next start");
         }
         Ok(Self::new(manifest, digest, Source::Operator, prepared))

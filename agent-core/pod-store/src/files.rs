@@ -8,6 +8,7 @@ use aether_domain::key::Key;
 use aether_domain::limits::STATE_FILE_MAX;
 use aether_domain::paths::RECORD_SUFFIX;
 use aether_domain::record::{self, Record};
+use aether_domain::text::error_chain;
 use aether_domain::tombstone::{self, Tombstone};
 use aether_durable::Attributes;
 use aether_durable::atomic::{self, WriteError};
@@ -73,7 +74,7 @@ impl Inner {
             && let Err(second) = self.put_back(&record.key, before)
         {
             tracing::error!(
-                key = %record.key, error = %chain(&second),
+                key = %record.key, error = %error_chain(&second),
                 "a record that could not be made durable could not be taken back either; a DEL or the sweep removes it",
             );
         }
@@ -116,16 +117,4 @@ impl Inner {
         }
         Ok(())
     }
-}
-
-/// An error with its causes, for a log line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

@@ -4,16 +4,16 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use aether_domain::format::{Format, Parsed, parse};
 use aether_domain::limits::STATE_FILE_MAX;
 use aether_domain::paths::TEMP_PREFIX;
+use aether_durable::mark::Look;
 use aether_durable::read::{self, ReadError};
 use serde::de::DeserializeOwned;
 
 use crate::quarantine;
-use crate::rested::{Known, Stamp};
+use crate::rested::Known;
 
 /// What such a folder holds: the names, the format's version, and the name that a content must have.
 pub(crate) struct Kind<T> {
@@ -85,7 +85,7 @@ pub(crate) fn is_known<T>(directory: &Path, known: &Known<T>) -> bool {
         if name.as_bytes().starts_with(TEMP_PREFIX.as_bytes()) {
             continue;
         }
-        if !known.holds(&name, Stamp::of(&entry.path())) {
+        if !known.holds(&name, Look::at(&entry.path())) {
             return false;
         }
         count += 1;
@@ -119,10 +119,10 @@ impl<T: DeserializeOwned> Folder<T> {
             return;
         }
         let path = directory.join(&name);
-        // Before the read: whatever changes the file behind it changes the stamp.
-        let (stamp, now) = (Stamp::of(&path), SystemTime::now());
-        if let Some(value) = before.take(&name, stamp) {
-            known.keep(name.clone(), stamp, now, Arc::clone(&value));
+        // Before the read: whatever changes the file behind it changes its mark.
+        let look = Look::at(&path);
+        if let Some(value) = before.take(&name, look) {
+            known.keep(name.clone(), look, Arc::clone(&value));
             self.good.push((name, value));
             return;
         }
@@ -151,7 +151,7 @@ impl<T: DeserializeOwned> Folder<T> {
                 let expected = (kind.name_of)(&value);
                 if name == *expected {
                     let value = Arc::new(value);
-                    known.keep(name.clone(), stamp, now, Arc::clone(&value));
+                    known.keep(name.clone(), look, Arc::clone(&value));
                     self.good.push((name, value));
                 } else {
                     self.damaged.push((name, format!("its content belongs into a file named {expected}")));

@@ -10,10 +10,11 @@ use aether_domain::key::Key;
 use aether_domain::paths::TEMP_PREFIX;
 use aether_domain::pods::table::{Dropped, Why};
 use aether_domain::record::Record;
+use aether_domain::text::error_chain;
 use aether_durable::atomic::{self, WriteError};
 
 use crate::counts;
-use crate::files::{FOLDER_MODE, RECORDS, TOMBSTONES, chain};
+use crate::files::{FOLDER_MODE, RECORDS, TOMBSTONES};
 use crate::folder::{self, ListError};
 use crate::quarantine::{Hands, report_new};
 use crate::rested::Known;
@@ -114,7 +115,7 @@ impl Store {
         }
         // A tombstone that cannot be removed is tried again within a second; its DEL is remembered by then.
         Ok(self.apply_all().await.unwrap_or_else(|error| {
-            tracing::error!(error = %chain(&error), "tombstones were not applied before serving; they are tried again");
+            tracing::error!(error = %error_chain(&error), "tombstones were not applied before serving; they are tried again");
             Applied::default()
         }))
     }
@@ -153,7 +154,9 @@ impl Inner {
         match swept {
             Ok(0) => {}
             Ok(files) => tracing::info!(files, "removed unfinished files of killed writers"),
-            Err(error) => tracing::warn!(error = %chain(&error), "unfinished files of killed writers stay"),
+            Err(error) => {
+                tracing::warn!(error = %error_chain(&error), "unfinished files of killed writers stay");
+            }
         }
         Ok(())
     }
@@ -194,7 +197,7 @@ impl Inner {
             "dropped records of pods that are gone",
         );
         if let Err(error) = self.remove_records(dropped.iter().map(|dropped| &dropped.record.key)) {
-            tracing::warn!(error = %chain(&error), "dropped records stay on the disk until the next start");
+            tracing::warn!(error = %error_chain(&error), "dropped records stay on the disk until the next start");
         }
     }
 }

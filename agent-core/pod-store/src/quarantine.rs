@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aether_domain::limits::QUARANTINE_KEPT;
 use aether_domain::pods::{Trouble, Unusable};
+use aether_domain::text::error_chain;
 use aether_durable::atomic::{self, WriteError};
 
-use crate::files::chain;
 use crate::folder::Folder;
 use crate::store::Inner;
 
@@ -109,7 +109,7 @@ impl Inner {
                 }
                 Err(error) => {
                     let reason =
-                        format!("it is damaged: {why}; it could not be put aside: {}", chain(&error));
+                        format!("it is damaged: {why}; it could not be put aside: {}", error_chain(&error));
                     unusable.push(Unusable { file: shown(name), kind: Trouble::Damaged, reason });
                 }
             }
@@ -118,7 +118,7 @@ impl Inner {
         if hands == Hands::On {
             match keep_newest(directory, quarantined.clone()) {
                 Ok(kept) => quarantined = kept,
-                Err(error) => tracing::warn!(error = %chain(&error), "old damaged files stay"),
+                Err(error) => tracing::warn!(error = %error_chain(&error), "old damaged files stay"),
             }
         }
         unusable.extend(quarantined.iter().map(|name| Unusable {

@@ -10,8 +10,9 @@ use aether_domain::pods::{
     AddError, Added, Caller, Check, Del, Deleted, Gc, Known, NotServing, PodService, ServiceError, Table,
 };
 use aether_domain::record::Record;
+use aether_domain::text::error_chain;
 
-use crate::files::{chain, record_bytes};
+use crate::files::record_bytes;
 use crate::store::{Store, StoreError};
 use crate::work::{RemoveError, Wrote};
 
@@ -138,7 +139,7 @@ impl crate::store::Inner {
 
 fn warn_replaced(key: &Key, error: &dyn std::error::Error) {
     tracing::warn!(
-        %key, error = %chain(error),
+        %key, error = %error_chain(error),
         "the record of an earlier sandbox of the same pod was not removed; its DEL, the sweep or the next start removes it",
     );
 }

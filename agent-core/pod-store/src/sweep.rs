@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use aether_domain::key::Key;
 use aether_domain::limits::{SWEEP_INTERVAL, TOMBSTONE_POLL};
@@ -11,16 +11,17 @@ use aether_domain::pods::sweep::{Sweep, Verdict, judge};
 use aether_domain::pods::table::Removal;
 use aether_domain::pods::{NetnsLook, NotServing, Seen};
 use aether_domain::record::Record;
+use aether_domain::text::error_chain;
+use aether_durable::mark::Look;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::counts;
-use crate::files::chain;
-use crate::rested::{Rested, Stamp};
+use crate::rested::Rested;
 use crate::store::{Phase, Store, StoreError};
 use crate::work::RemoveError;
 
 /// How often the folder of tombstones is looked at, so that one is applied within [`TOMBSTONE_POLL`] of its writing.
-const LOOK: Duration = match TOMBSTONE_POLL.checked_div(4) {
+const LOOK: Duration = match TOMBSTONE_POLL.checked_div(2) {
     Some(look) => look,
     None => TOMBSTONE_POLL,
 };
@@ -52,18 +53,18 @@ impl Store {
         let mut rested = Rested::default();
         loop {
             tombstones.tick().await;
-            // One call that the kernel answers from its memory: not worth another thread, four times a second.
-            let stamp = Stamp::of(&self.inner.deletes);
-            if !rested.holds(stamp) {
+            // One call that the kernel answers from its memory: not worth another thread at each look.
+            let seen = Look::at(&self.inner.deletes);
+            if !rested.holds(seen) {
                 match self.apply_tombstones().await {
                     Ok(_) => {
                         failing = false;
-                        rested = Rested::after(stamp, SystemTime::now());
+                        rested = Rested::after(seen);
                     }
-                    // Said once, not four times a second.
+                    // Said once, not at each look.
                     Err(error) if !failing => {
                         failing = true;
-                        tracing::error!(error = %chain(&error), "tombstones cannot be applied; they are tried again");
+                        tracing::error!(error = %error_chain(&error), "tombstones cannot be applied; they are tried again");
                     }
                     Err(_) => {}
                 }
@@ -73,7 +74,7 @@ impl Store {
                 // At each sweep they are looked at whatever the folder's time says (K07).
                 rested = Rested::default();
                 if let Err(error) = self.sweep(Arc::clone(&look)).await {
-                    tracing::error!(error = %chain(&error), "the sweep failed; the next one tries again");
+                    tracing::error!(error = %error_chain(&error), "the sweep failed; the next one tries again");
                 }
             }
         }

@@ -7,10 +7,10 @@ use aether_domain::key::Key;
 use aether_domain::pods::table::{Add, Removal, Undo};
 use aether_domain::pods::{AddError, Caller, Change, Deleted, NotServing, Presence, ServiceError};
 use aether_domain::record::Record;
+use aether_domain::text::error_chain;
 use aether_durable::atomic::WriteError;
 use aether_durable::boot;
 
-use crate::files::chain;
 use crate::store::Inner;
 
 /// What an ADD did in its own turn.
@@ -76,7 +76,7 @@ impl Inner {
         };
         if let Err(error) = self.put_back(&wrote.key, before.as_deref()) {
             tracing::warn!(
-                key = %wrote.key, error = %chain(&error),
+                key = %wrote.key, error = %error_chain(&error),
                 "the record of an ADD that failed could not be taken back; the runtime's DEL or the sweep removes it",
             );
             return Undone::No;

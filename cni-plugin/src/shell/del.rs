@@ -6,6 +6,7 @@ use aether_domain::format::Format;
 use aether_domain::ids::NetworkName;
 use aether_domain::key::Key;
 use aether_domain::limits;
+use aether_domain::text::error_chain;
 use aether_domain::tombstone::Tombstone;
 
 use crate::invocation::{Marker, Route};
@@ -55,23 +56,11 @@ impl Session {
         let tombstone = Tombstone { format: Format::V1, key, network, started, request_id };
         match tombstone::leave(state_dir, &tombstone) {
             Ok(()) => said("tombstone", trouble.to_string()),
-            Err(error) => said("lost", format!("{trouble}; {}", chain(&error))),
+            Err(error) => said("lost", format!("{trouble}; {}", error_chain(&error))),
         }
     }
 }
 
 fn said(word: &'static str, reason: String) -> Outcome {
     Outcome { document: None, word, reason: Some(reason) }
-}
-
-/// The error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

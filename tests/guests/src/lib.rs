@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use aether_domain::text::sha256;
 use aether_module_host::action::{Action, Outcome, Permit};
 use aether_module_host::compiler::{CompileError, Compiler, InProcess};
 use aether_module_host::limits::ADD_BUDGET;
@@ -22,7 +23,7 @@ use aether_module_host::ports::{
     ConflistFile, ConflistView, ModuleEvent, NodeView, Ports, Upstream, UpstreamsSummary,
 };
 use aether_module_host::status::Status;
-use aether_module_host::{Builtin, Config, Host, Rescanned, cache};
+use aether_module_host::{Builtin, Config, Host, Rescanned};
 use tempfile::TempDir;
 
 include!(concat!(env!("OUT_DIR"), "/guests.rs"));
@@ -86,7 +87,7 @@ impl FakeNode {
     pub fn put_list(&self, name: &str, text: &str, chain: &str, wanted: &str) {
         let file = ConflistFile {
             name: name.to_owned(),
-            digest: cache::digest(text.as_bytes()),
+            digest: sha256(text.as_bytes()),
             bytes: text.as_bytes().into(),
             uid: 0,
             modified: 0,
@@ -153,7 +154,7 @@ impl Compiler for Once {
     fn compile(&self, wasm: &[u8]) -> Result<Vec<u8>, CompileError> {
         static DONE: Mutex<BTreeMap<String, Vec<u8>>> = Mutex::new(BTreeMap::new());
         let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let digest = cache::digest(wasm);
+        let digest = sha256(wasm);
         if let Some(artefact) = done.get(&digest) {
             return Ok(artefact.clone());
         }

@@ -10,6 +10,7 @@
 
 use std::os::unix::fs::{PermissionsExt as _, chown};
 
+use aether_domain::text::sha256;
 use aether_module_host::verdict::Decision;
 use aether_test_guests::{Bench, HOSTILE, REQUIRE_ANNOTATION, ROGUE_TAINT, of, pod, write};
 
@@ -122,7 +123,7 @@ fn m09_a_digest_that_is_pinned_must_be_the_one() {
     let pinned = format!("{POLICY}sha256 = \"{}\"", "0".repeat(64));
     let error = bench.load("pinned", &pinned, HOSTILE).unwrap_err();
     assert!(error.contains("where module.toml pins 0000"), "{error}");
-    let right = format!("{POLICY}sha256 = \"{}\"", aether_module_host::cache::digest(HOSTILE));
+    let right = format!("{POLICY}sha256 = \"{}\"", sha256(HOSTILE));
     bench.load("pinned", &right, HOSTILE).unwrap();
 }
 
@@ -200,7 +201,7 @@ fn m09_a_corrupt_foreign_or_older_artefact_is_compiled_again() {
 /// The artefact as the cache keeps it under this key.
 fn authentic(key: &[u8], artefact: &[u8]) -> Vec<u8> {
     use hmac::{KeyInit as _, Mac as _};
-    let digest = aether_module_host::cache::digest(REQUIRE_ANNOTATION);
+    let digest = sha256(REQUIRE_ANNOTATION);
     let mut code = hmac::Hmac::<sha2::Sha256>::new_from_slice(key).unwrap();
     for part in [digest.as_bytes(), b"\n", aether_module_host::engine::FLAGS.as_bytes(), b"\n", artefact] {
         code.update(part);

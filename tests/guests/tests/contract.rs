@@ -11,8 +11,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use aether_domain::text::sha256;
 use aether_module_host::action::{Action, TaintEffect};
-use aether_module_host::cache::digest;
 use aether_module_host::ports::{Condition, NodeView, Taint, UpstreamsSummary};
 use aether_module_host::verdict::{By, Decision, Retry, Verdict};
 use aether_test_guests::{Bench, pod};
@@ -110,7 +110,7 @@ fn m10_what_is_released_is_as_it_was_and_all_of_it_is_listed() {
             let (sum, file) = line.split_once("  ").unwrap();
             let bytes = std::fs::read(version.join(file)).unwrap();
             assert_eq!(
-                digest(&bytes),
+                sha256(&bytes),
                 sum,
                 "{file} of {} was changed: a released version stays as it is, and a change goes to wit/ itself",
                 version.display()

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use aether_domain::text::sha256;
 use aether_durable::Attributes;
 use aether_durable::atomic;
 use aether_guest_build::c;
-use aether_module_host::cache::digest;
 use anyhow::{Context as _, bail};
 
 /// The component's file in a policy's directory.
@@ -32,7 +32,7 @@ pub(super) fn pack(from: &Path, to: Option<PathBuf>) -> anyhow::Result<String> {
     };
     let to = to.unwrap_or(beside);
     write(&to, &component)?;
-    Ok(format!("{}: {} bytes, sha256 {}\n", to.display(), component.len(), digest(&component)))
+    Ok(format!("{}: {} bytes, sha256 {}\n", to.display(), component.len(), sha256(&component)))
 }
 
 /// Builds what a directory holds the sources of: a crate, or a policy in C. `None` where it holds neither.

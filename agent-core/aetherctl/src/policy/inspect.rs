@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use aether_module_host::cache::digest;
+use aether_domain::text::sha256;
 use aether_module_host::grant::Capability;
 use aether_module_host::world::World;
 use anyhow::{Context as _, bail};
@@ -41,7 +41,7 @@ pub(super) fn file(path: &Path) -> anyhow::Result<Seen> {
     let world = resolve.worlds.get(world).context("the component has no world")?;
     let imports = world.imports.keys().map(|key| resolve.name_world_key(key)).collect();
     let exports = world.exports.keys().map(|key| resolve.name_world_key(key)).collect();
-    Ok(judge(digest(&bytes), bytes.len(), imports, exports))
+    Ok(judge(sha256(&bytes), bytes.len(), imports, exports))
 }
 
 fn judge(sha256: String, bytes: usize, imports: Vec<String>, exports: Vec<String>) -> Seen {

@@ -5,6 +5,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use aether_chain_watch::{Looker, Observation};
 use aether_domain::chain::Healthy;
+use aether_domain::text::error_chain;
 use aether_module_host::action::{Action, Outcome, Ownership, Permit};
 use aether_module_host::ports::{
     Condition, ConflistView, ModuleEvent, NodeView, Ports, Upstream, UpstreamsSummary,
@@ -196,7 +197,7 @@ impl Ports for Ends {
             )),
             Action::FlushUpstreams => match self.upstreams.flush(now_ms()) {
                 Ok(count) => Outcome::Done(format!("{count} upstream(s) written out")),
-                Err(error) => Outcome::Failed(crate::admin::chain(&error)),
+                Err(error) => Outcome::Failed(error_chain(&error)),
             },
             Action::ForgetUpstreams { names } => {
                 Outcome::Done(format!("{} upstream(s) forgotten", self.upstreams.forget(names, now_ms())))

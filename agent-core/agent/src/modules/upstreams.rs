@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aether_domain::format::{self, Format, Parsed};
 use aether_domain::limits;
+use aether_domain::text::error_chain;
 use aether_domain::upstreams::{self, Upstream};
 use aether_durable::atomic::{self, WriteError};
 use aether_durable::{Attributes, read};
@@ -43,7 +44,7 @@ impl Upstreams {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return,
             Err(error) => {
-                tracing::warn!(error = %crate::admin::chain(&error), "observed upstreams are not known from before");
+                tracing::warn!(error = %error_chain(&error), "observed upstreams are not known from before");
                 return;
             }
         };

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use aether_domain::limits::POLICIES_GATE;
 use aether_domain::takeover::{Event, Gate, GateRule, GateState, Patience};
+use aether_domain::text::error_chain;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -29,7 +30,7 @@ pub(super) async fn records(node: Arc<Node>, events: mpsc::Sender<Event>, stop: 
     let mut said = false;
     while let Some(Err(error)) = stop.run_until_cancelled(node.store.reload()).await {
         if !std::mem::replace(&mut said, true) {
-            tracing::warn!(error = %crate::admin::chain(&error), "cannot read the pods' records; trying on");
+            tracing::warn!(error = %error_chain(&error), "cannot read the pods' records; trying on");
         }
         if stop.run_until_cancelled(tokio::time::sleep(LOOK)).await.is_none() {
             return;
@@ -41,26 +42,34 @@ pub(super) async fn records(node: Arc<Node>, events: mpsc::Sender<Event>, stop: 
 /// Looks at the built-in modules: one that faults shuts the gate until it has recovered.
 pub(super) async fn modules(node: Arc<Node>, events: mpsc::Sender<Event>, stop: CancellationToken) {
     let mut was = GateState::Shut;
+    let mut seen = None;
     loop {
-        let host = Arc::clone(&node.modules.host);
-        // A module that is in the middle of a call is waited for.
-        let ready = tokio::task::spawn_blocking(move || host.builtins_ready()).await;
-        let (is, why) = match ready {
-            Ok(Ok(())) => (GateState::Open, String::new()),
-            Ok(Err(why)) => (GateState::Shut, why),
-            Err(error) => (GateState::Shut, error.to_string()),
-        };
-        if is != was {
-            if is == GateState::Shut {
-                tracing::warn!(why, "the built-in modules are not ready");
+        // Read before the look, so that what changes meanwhile is looked at again. An idle agent wakes no thread for it.
+        let changes = node.modules.host.changes();
+        if seen.replace(changes) != Some(changes) {
+            let (is, why) = built_in(&node).await;
+            if is != was {
+                if is == GateState::Shut {
+                    tracing::warn!(why, "the built-in modules are not ready");
+                }
+                was = is;
+                // The receiver is gone only when the agent ends.
+                let _ = events.send(Event::Gate { gate: Gate::MODULES, state: is }).await;
             }
-            was = is;
-            // The receiver is gone only when the agent ends.
-            let _ = events.send(Event::Gate { gate: Gate::MODULES, state: is }).await;
         }
         if stop.run_until_cancelled(tokio::time::sleep(LOOK)).await.is_none() {
             return;
         }
+    }
+}
+
+/// The gate of the built-in modules, and why it is shut. A module that is in the middle of a call is waited for.
+async fn built_in(node: &Node) -> (GateState, String) {
+    let host = Arc::clone(&node.modules.host);
+    match tokio::task::spawn_blocking(move || host.builtins_ready()).await {
+        Ok(Ok(())) => (GateState::Open, String::new()),
+        Ok(Err(why)) => (GateState::Shut, why),
+        Err(error) => (GateState::Shut, error.to_string()),
     }
 }
 

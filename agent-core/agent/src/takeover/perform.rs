@@ -10,6 +10,7 @@ use aether_domain::takeover::message::{Greeting, Hello, ToOwner, ToStandby};
 use aether_domain::takeover::{
     Attach, Batch, Came, Changes, Effect, Event, Identity, Look, Note, Peer, Phase, Round, Socket, Step,
 };
+use aether_domain::text::error_chain;
 use aether_durable::socket::{self, Bound};
 use aether_handover::Connection;
 use anyhow::Context as _;
@@ -18,7 +19,6 @@ use tokio::net::UnixListener;
 use super::gates;
 use super::repeats::Repeats;
 use super::shell::{End, Shell};
-use crate::admin::chain;
 use crate::run::RUN_DIR_MODE;
 use crate::{metrics_http, ports};
 
@@ -123,7 +123,7 @@ impl Shell {
                 None
             }
             Err(error) => {
-                tracing::debug!(error = %chain(&error), "no owner to call on");
+                tracing::debug!(error = %error_chain(&error), "no owner to call on");
                 Some(Event::AttachFailed { attach })
             }
         }
@@ -225,7 +225,7 @@ impl Shell {
         match socket::bind(path) {
             Ok(bound) => self.serve(socket, bound),
             Err(error) => {
-                let error = chain(&error);
+                let error = error_chain(&error);
                 if self.troubles.news(&error) {
                     tracing::error!(
                         error,
@@ -316,7 +316,7 @@ impl Shell {
         // A socket that is being bound anew: the greeting comes again when it is.
         let Some(descriptors) = self.sockets.descriptors(named.into_iter()) else { return };
         if let Err(error) = connection.say(&ToStandby::Greeting(greeting), &descriptors) {
-            tracing::warn!(error = %chain(&error), "a standby was not greeted");
+            tracing::warn!(error = %error_chain(&error), "a standby was not greeted");
             connection.close();
         }
     }
@@ -325,7 +325,7 @@ impl Shell {
         if let Some(connection) = self.peers.get(&peer)
             && let Err(error) = connection.say(message, &[])
         {
-            tracing::warn!(error = %chain(&error), "a standby is not reached");
+            tracing::warn!(error = %error_chain(&error), "a standby is not reached");
             connection.close();
         }
     }
@@ -417,7 +417,7 @@ impl Shell {
 }
 
 fn failed(step: Step, error: &dyn std::error::Error, troubles: &Repeats) -> Event {
-    let error = chain(error);
+    let error = error_chain(error);
     if troubles.news(&error) {
         tracing::error!(error, "cannot take over the pods' records, which is tried again; see --state-dir");
     }
@@ -426,7 +426,7 @@ fn failed(step: Step, error: &dyn std::error::Error, troubles: &Repeats) -> Even
 
 fn say_to(owner: &Connection, message: &ToOwner) {
     if let Err(error) = owner.say(message, &[]) {
-        tracing::debug!(error = %chain(&error), "the owner is not reached");
+        tracing::debug!(error = %error_chain(&error), "the owner is not reached");
         // Its end is heard as any other.
         owner.close();
     }

@@ -10,12 +10,12 @@ use aether_conflist::load::{Content, DropIns, Kind, List, kind_of};
 use aether_conflist::own::OwnEntry;
 use aether_conflist::want::Resolved;
 use aether_domain::paths;
+use aether_domain::text::{error_chain, sha256};
 
 use super::{Keeper, Outcome, Step};
 use crate::derive::{self, Derivation};
 use crate::look;
 use crate::rewrite::{self, RewriteError, Rewritten};
-use crate::text;
 
 impl Keeper {
     pub(super) fn try_replace(
@@ -28,7 +28,7 @@ impl Keeper {
         let session = self.begin(still)?;
         let path = self.file(name)?;
         let old = match look::content(&path) {
-            Content::Bytes(old) if text::sha256(&old) == expect => old,
+            Content::Bytes(old) if sha256(&old) == expect => old,
             Content::Bytes(_) => {
                 return Err(Outcome::Conflict(format!("{name} was changed since it was inspected")));
             }
@@ -46,7 +46,7 @@ impl Keeper {
     pub(super) fn try_derive(&self, conf: &str, expect: &str, still: &impl Fn() -> bool) -> Step<Outcome> {
         let session = self.begin(still)?;
         match look::content(&self.file(conf)?) {
-            Content::Bytes(bytes) if text::sha256(&bytes) == expect => {}
+            Content::Bytes(bytes) if sha256(&bytes) == expect => {}
             _ => return Err(Outcome::Conflict(format!("{conf} was changed since it was inspected"))),
         }
         let names = look::names(&self.places.conf_dir).map_err(|error| {
@@ -72,7 +72,7 @@ impl Keeper {
         let list = List::load(name, old.as_slice(), file.drop_ins)
             .map_err(|refusal| Outcome::Conflict(format!("not a list yet: {refusal}")))?;
         let own = self.own(wanted, Some(&list))?;
-        let new = edit::put(&list, &own).map_err(|error| Outcome::Refused(text::chain(&error)))?;
+        let new = edit::put(&list, &own).map_err(|error| Outcome::Refused(error_chain(&error)))?;
         if new == old {
             return Ok(format!("{shown} holds our entry"));
         }
@@ -88,7 +88,7 @@ impl Keeper {
         };
         let source = List::load(source_name, source_bytes.as_slice(), DropIns::none())
             .map_err(|refusal| Outcome::Conflict(format!("not a configuration yet: {refusal}")))?;
-        derived::can_derive(&source).map_err(|error| Outcome::Refused(text::chain(&error)))?;
+        derived::can_derive(&source).map_err(|error| Outcome::Refused(error_chain(&error)))?;
         let name = derived::name_for(source_name).unwrap_or_default();
         let old = match look::content(&self.places.conf_dir.join(&name)) {
             Content::Bytes(old) => Some(old),
@@ -100,7 +100,7 @@ impl Keeper {
         let existing = old.as_ref().and_then(|old| List::load(&name, old.as_slice(), DropIns::none()).ok());
         let own = self.own(wanted, existing.as_ref())?;
         let new = derived::derive(&source, existing.as_ref(), &own)
-            .map_err(|error| Outcome::Refused(text::chain(&error)))?;
+            .map_err(|error| Outcome::Refused(error_chain(&error)))?;
         if old.as_ref() == Some(&new) {
             return Ok(format!("{} is what it should be", name.display()));
         }
@@ -120,7 +120,7 @@ impl Keeper {
             return Ok(String::new());
         }
         let removed = derive::remove(&self.places.conf_dir, &stale)
-            .map_err(|error| Outcome::Failed(text::chain(&error)))?;
+            .map_err(|error| Outcome::Failed(error_chain(&error)))?;
         let names: Vec<_> = removed.iter().map(|name| name.display().to_string()).collect();
         Ok(format!("; removed {}, whose source is gone or no longer first", names.join(", ")))
     }
@@ -183,7 +183,7 @@ impl Allows for Resolved {
         let old = load(old).map_err(|refusal| {
             Outcome::Refused(format!("{name} is no list that is ever edited: {refusal}"))
         })?;
-        let rest = |list| edit::remove(list).map_err(|error| Outcome::Refused(text::chain(&error)));
+        let rest = |list| edit::remove(list).map_err(|error| Outcome::Refused(error_chain(&error)));
         if rest(&old)? != rest(&list)? {
             return Err(Outcome::Refused(format!("the new {name} changes something outside our entry")));
         }
@@ -230,7 +230,7 @@ fn told(done: Rewritten, name: &OsStr) -> Step<&'static str> {
 
 fn failed(error: &RewriteError) -> Outcome {
     match error {
-        RewriteError::Link(_) => Outcome::Refused(text::chain(error)),
-        RewriteError::Open { .. } | RewriteError::Write(_) => Outcome::Failed(text::chain(error)),
+        RewriteError::Link(_) => Outcome::Refused(error_chain(error)),
+        RewriteError::Open { .. } | RewriteError::Write(_) => Outcome::Failed(error_chain(error)),
     }
 }

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use aether_domain::chain::Healthy;
 use aether_domain::paths;
+use aether_domain::text::error_chain;
 use aether_durable::atomic::{self, Replaced};
 
 use super::{Keeper, Outcome, Step, gone};
 use crate::memory::{self, Recalled};
 use crate::plugin::{self, Plugin};
-use crate::text;
 
 impl Keeper {
     pub(super) fn try_restore(&self, source: &Path, still: &impl Fn() -> bool) -> Step<Outcome> {
@@ -21,7 +21,7 @@ impl Keeper {
                 "which binary is wanted at {shown} is unknown; run the installer again"
             )));
         };
-        let failed = |error: plugin::BinaryError| Outcome::Failed(text::chain(&error));
+        let failed = |error: plugin::BinaryError| Outcome::Failed(error_chain(&error));
         match plugin::compare(&path, wanted).map_err(failed)? {
             Plugin::Identical => return Ok(Outcome::Done(format!("{shown} is the wanted one"))),
             Plugin::NoDirectory => {
@@ -56,7 +56,7 @@ impl Keeper {
             return Ok(already());
         }
         let _session = self.begin(still)?;
-        let failed = |error: atomic::WriteError| Outcome::Failed(text::chain(&error));
+        let failed = |error: atomic::WriteError| Outcome::Failed(error_chain(&error));
         match self.recall() {
             recalled if same(&recalled) => return Ok(already()),
             Recalled::Newer => {

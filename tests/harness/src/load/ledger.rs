@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::roll::Rolled;
+
 /// What was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
@@ -54,6 +56,13 @@ impl Record {
     /// The calls that failed.
     pub fn failed(&self) -> Vec<&Call> {
         self.calls.iter().filter(|call| call.failed.is_some()).collect()
+    }
+
+    /// How many calls were under way at a hand-over, between SIGTERM and the new owner. Without any, rolls under load show
+    /// nothing.
+    pub fn at_hand_overs(&self, rolls: &[Rolled]) -> usize {
+        let touched = |call: &&Call| rolls.iter().any(|roll| call.touches(roll.told, roll.owns));
+        self.calls.iter().filter(touched).count()
     }
 
     /// How many calls of a kind ended well.

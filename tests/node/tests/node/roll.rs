@@ -3,19 +3,26 @@
 use aether_harness::Containerd;
 use aether_harness::load::Kind;
 use aether_harness::probe::Prober;
+use aether_harness::roll::PACE;
 use aether_test_node::Stage;
+
+/// How many rolls under the plugin's load.
+const ROLLS: u32 = 12;
 
 async fn rolls_of_pods(containerd: Containerd) -> anyhow::Result<()> {
     let mut stage = Stage::usual(containerd).await?;
     let mut owner = stage.owner().await?;
     let load = stage.pods(2).await?;
+    let mut rolls = Vec::new();
     for _ in 0..3 {
         let (new, rolled) = stage.roll(&mut owner).await?;
         println!("built in {:?}, taken over in {:?}", rolled.built(), rolled.took());
         owner = new;
+        rolls.push(rolled);
         load.flows().await?;
     }
     let record = stage.all_well(load).await?;
+    assert!(record.at_hand_overs(&rolls) > 0, "no call was under way at any hand-over");
     assert!(record.succeeded(Kind::Run) > 0 && record.succeeded(Kind::Remove) > 0);
     Ok(())
 }
@@ -37,13 +44,16 @@ async fn t10_rolls_under_the_plugins_load_fail_no_call_and_are_told_by_the_probe
     let load = stage.plugins().await?;
     let prober = Prober::start(&stage.rig.node.path(aether_domain::paths::CNI_SOCKET_PATH))?;
     let mut rolls = Vec::new();
-    for _ in 0..8 {
+    for number in 0..ROLLS {
+        // pause: else every roll begins in the same part of the load's pace, between two calls perhaps
+        tokio::time::sleep(PACE * number / ROLLS).await;
         let (new, rolled) = stage.roll(&mut owner).await?;
         owner = new;
         rolls.push(rolled);
         load.flows().await?;
     }
     let record = stage.all_well(load).await?;
+    assert!(record.at_hand_overs(&rolls) > 0, "no call was under way at any hand-over");
     let answers = prober.stop()?;
     for rolled in rolls {
         println!("{:?}: gap {:?}", rolled.took(), answers.gap(rolled.told, rolled.owns));

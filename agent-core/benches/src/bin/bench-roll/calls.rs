@@ -51,9 +51,9 @@ pub(crate) async fn measure(
 }
 
 impl Under {
-    /// Calls under way between SIGTERM and the new owner. Without any, rolls under load show nothing.
-    pub(crate) fn at_the_hand_over(&self) -> usize {
-        self.record.calls.iter().filter(|call| self.during(call, |roll| roll.told)).count()
+    /// How many calls were under way at a hand-over.
+    pub(crate) fn at_hand_overs(&self) -> usize {
+        self.record.at_hand_overs(&self.rolls)
     }
 
     fn during(&self, call: &Call, from: fn(&Rolled) -> Instant) -> bool {
@@ -68,7 +68,7 @@ impl Under {
         };
         add("rolls", count(self.rolls.len()), "", None, self.rolls.len());
         add("calls a second", count(calls) / self.seconds, "/s", None, calls);
-        add("calls under way at a hand-over", count(self.at_the_hand_over()), "", None, calls);
+        add("calls under way at a hand-over", count(self.at_hand_overs()), "", None, calls);
         add("failed calls", count(self.record.failed().len()), "", Some(0.0), calls);
         add("lost records", count(self.findings.lost.len()), "", Some(0.0), self.record.living.len());
         add("ghost records", count(self.findings.ghosts.len()), "", Some(0.0), calls);

@@ -79,7 +79,7 @@ async fn main() -> Result<()> {
     for (what, under) in [("pods", &pods), ("the plugin alone", &plugin)] {
         under.record.nothing_failed()?;
         ensure!(under.findings.is_clean(), "{what}: {}", under.findings);
-        ensure!(under.at_the_hand_over() > 0, "{what}: no call was under way at a hand-over; try more rolls");
+        ensure!(under.at_hand_overs() > 0, "{what}: no call was under way at a hand-over; try more rolls");
     }
     Ok(())
 }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::cache::digest;
+use aether_domain::text::{error_chain, sha256};
+
 use crate::failure::LoadError;
 use crate::files;
 use crate::layout::{LayoutError, Place, Refused};
@@ -10,7 +11,6 @@ use crate::limits::Limits;
 use crate::manifest::{FailurePolicy, Manifest, Mode, Name};
 use crate::policy::Terms;
 use crate::reload::Fingerprint;
-use crate::status::chain;
 use crate::world::World;
 
 /// What was read of one module.
@@ -36,7 +36,7 @@ impl Candidate {
         let text = match files::manifest_text(directory, &place.manifest) {
             Ok(text) => text,
             Err(error) => {
-                let print = Fingerprint(chain(&error));
+                let print = Fingerprint(error_chain(&error));
                 let (world, terms) = said(&place.name, "");
                 return Self { manifest: Err(error), component: Err(missing()), world, terms, print };
             }
@@ -49,14 +49,14 @@ impl Candidate {
             Err(_) => Err(missing()),
         };
         let of_component = match &component {
-            Ok(bytes) => digest(bytes),
-            Err(error) => chain(error),
+            Ok(bytes) => sha256(bytes),
+            Err(error) => error_chain(error),
         };
         let (world, terms) = match &manifest {
             Ok(manifest) => (Some(manifest.world), Terms::of(manifest)),
             Err(_) => said(&place.name, &text),
         };
-        let print = Fingerprint(format!("{} {of_component}", digest(text.as_bytes())));
+        let print = Fingerprint(format!("{} {of_component}", sha256(text.as_bytes())));
         Self { manifest, component, world, terms, print }
     }
 
@@ -72,7 +72,7 @@ impl Candidate {
         let text = text.and_then(Result::ok).unwrap_or_default();
         let (world, terms) = said(&refused.name, &text);
         let error = || LoadError::Layout(refused.why.clone());
-        let print = Fingerprint(format!("{} {}", refused.why, digest(text.as_bytes())));
+        let print = Fingerprint(format!("{} {}", refused.why, sha256(text.as_bytes())));
         Some(Self { manifest: Err(error()), component: Err(error()), world, terms, print })
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, PoisonError};
 
+use aether_domain::text::error_chain;
+
 use super::Candidate;
 use crate::failure::LoadError;
 use crate::host::{Host, lock};
@@ -9,7 +11,6 @@ use crate::limits::Limits;
 use crate::manifest::Name;
 use crate::policy::{Policy, Terms, trial};
 use crate::state::Shared;
-use crate::status::chain;
 use crate::version::{SharedVersion, Version};
 use crate::world::World;
 
@@ -49,7 +50,7 @@ impl Host {
         }
         if !self.stands(name) {
             // It has a status from here on, whatever comes of it.
-            self.slot(name, world, &candidate.limits()).map_err(|error| chain(&error))?;
+            self.slot(name, world, &candidate.limits()).map_err(|error| error_chain(&error))?;
         }
         let version = candidate.manifest.and_then(|manifest| {
             let component = candidate.component?;
@@ -61,7 +62,7 @@ impl Host {
                 self.take_policy(name, version, &terms)
             }
             Ok(version) => self.take_behaviour(name, version),
-            Err(error) => Err(chain(&error)),
+            Err(error) => Err(error_chain(&error)),
         };
         taken.inspect_err(|text| self.refuse(name, world, &terms, text))
     }
@@ -79,7 +80,8 @@ impl Host {
 
     fn take_policy(&self, name: &Name, version: SharedVersion, terms: &Terms) -> Result<(), String> {
         let shared = self.shared(name, &version.manifest.limits);
-        trial(&version, &shared, &self.surroundings).map_err(|failure| chain(&LoadError::Trial(failure)))?;
+        trial(&version, &shared, &self.surroundings)
+            .map_err(|failure| error_chain(&LoadError::Trial(failure)))?;
         self.swap(name, |policy| Policy {
             previous: policy.current.clone(),
             current: Some(version),
@@ -94,13 +96,14 @@ impl Host {
         let world = version.manifest.world;
         let same = lock(&self.slots).get(name).filter(|slot| slot.world == world).cloned();
         if let Some(slot) = same {
-            return slot.replace(version).map_err(|error| chain(&error));
+            return slot.replace(version).map_err(|error| error_chain(&error));
         }
         // What has the name is for something else: it goes once the new one has started.
-        let slot = self.new_slot(name, world, &version.manifest.limits).map_err(|error| chain(&error))?;
+        let slot =
+            self.new_slot(name, world, &version.manifest.limits).map_err(|error| error_chain(&error))?;
         if let Err(error) = slot.replace(version) {
             slot.stop();
-            return Err(chain(&error));
+            return Err(error_chain(&error));
         }
         self.forget_behaviour(name);
         self.forget_policy(name);
