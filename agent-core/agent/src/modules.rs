@@ -80,19 +80,26 @@ impl Modules {
         Ok(Arc::new(Self { host, ends, directory, scan: watch::Sender::new(Scan::Unread) }))
     }
 
-    /// Tells the modules of each observation, until `stop`.
+    /// Takes in each observation, and tells the modules of those that show them something else, until `stop`: they look again
+    /// by themselves every so often, and one whose action fails must not be called by the look that follows it.
     pub(crate) async fn follow(
         self: Arc<Self>,
         mut chain: watch::Receiver<Observation>,
         stop: CancellationToken,
     ) -> anyhow::Result<()> {
+        let mut before = None;
         while let Some(Ok(())) = stop.run_until_cancelled(chain.changed()).await {
             let seen = chain.borrow_and_update().clone();
+            let now = view::of(&seen);
+            let is_news = before.as_ref() != Some(&now);
+            before = Some(now);
             let modules = Arc::clone(&self);
             // A module that is in the middle of a call is waited for.
             let told = tokio::task::spawn_blocking(move || {
                 let changed = modules.ends.observe(&seen);
-                modules.host.notify("aether:conflist", seen.state.name());
+                if is_news {
+                    modules.host.notify("aether:conflist", seen.state.name());
+                }
                 if changed {
                     modules.host.notify("aether:node", "");
                 }

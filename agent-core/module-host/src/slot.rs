@@ -25,6 +25,9 @@ const TRANSIENT: Duration = Duration::from_secs(1);
 /// After how long a behaviour hears what came of its action, where nothing else happens: it is told at once with
 /// whatever does, and a module that asks for the same again each time does so at this pace.
 const OUTCOME: Duration = Duration::from_millis(50);
+/// The longest that it is after several actions in a row that were not done: each doubles it, so that a disk which is full,
+/// or a grant that is missing, keeps no processor busy.
+const OUTCOME_MAX: Duration = Duration::from_secs(10);
 
 /// A behaviour.
 pub(crate) struct Slot {
@@ -53,6 +56,10 @@ struct Inner {
     problem: String,
     saved: Option<Vec<u8>>,
     ending: Ending,
+    /// How many actions in a row were not done.
+    undone: u32,
+    /// What was said last of an action that was not done.
+    said: Option<(&'static str, Outcome)>,
 }
 
 /// How far the end has come.
@@ -84,6 +91,8 @@ impl Slot {
             problem: String::new(),
             saved: None,
             ending: Ending::No,
+            undone: 0,
+            said: None,
         };
         let (inner, wake, performed) = (Mutex::new(inner), Condvar::new(), Condvar::new());
         Arc::new(Self { name, world, shared, stats: Arc::default(), surroundings, inner, wake, performed })
@@ -400,8 +409,15 @@ impl Slot {
         let (module, what, detail) = (&self.name, outcome.name(), outcome.detail());
         if matches!(outcome, Outcome::Done(_)) {
             tracing::info!(%module, action, detail, "a module's action is done");
+            (inner.undone, inner.said) = (0, None);
         } else {
-            tracing::warn!(%module, action, outcome = what, detail, "a module's action is not done");
+            // Said once, not at each attempt.
+            let now = Some((action, outcome.clone()));
+            if inner.said != now {
+                tracing::warn!(%module, action, outcome = what, detail, "a module's action is not done");
+                inner.said = now;
+            }
+            inner.undone = inner.undone.saturating_add(1);
         }
         if inner.machine.state() == State::Enabled {
             let event = Event {
@@ -411,7 +427,7 @@ impl Slot {
                 ticket: Some(staged.ticket),
             };
             push(&mut inner.events, event);
-            let soon = self.shared.now().saturating_add(OUTCOME);
+            let soon = self.shared.now().saturating_add(pace(inner.undone));
             inner.due = Some(inner.due.map_or(soon, |due| due.min(soon)));
         }
     }
@@ -421,6 +437,12 @@ impl Slot {
         // again, which the machine takes for a fault.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// After how long a module hears what came of its action, after so many in a row that were not done.
+fn pace(undone: u32) -> Duration {
+    let doublings = undone.saturating_sub(1).min(16);
+    OUTCOME.saturating_mul(1 << doublings).min(OUTCOME_MAX)
 }
 
 /// Queues an event. One `changed` of a package says it all; where the queue is full the oldest goes, since every event

@@ -11,8 +11,9 @@ use fight::Moment;
 use logic::{File, LOOK_MS, Plugin, Reassert, Seen, Step};
 use serde::Deserialize;
 
-/// After how long it is looked again where an action failed.
+/// After how long it is looked again where an action failed; each further failure in a row doubles it, up to the longest.
 const FAILED_MS: u32 = 1000;
+const FAILED_MAX_MS: u32 = 8000;
 
 /// There are none.
 #[derive(Debug, Clone, Deserialize)]
@@ -24,6 +25,8 @@ pub struct Settings {}
 pub struct ConflistReassert {
     reassert: Reassert,
     under_way: Option<UnderWay>,
+    /// How many actions in a row were not done.
+    failures: u32,
 }
 
 /// A repair on its way.
@@ -50,7 +53,8 @@ impl Behaviour for ConflistReassert {
         if let Some(why) = failed
             && !events.iter().any(|event| event.kind == "changed")
         {
-            return Ok(again_since(FAILED_MS, why));
+            let pause = FAILED_MS.saturating_mul(1 << (self.failures - 1).min(8)).min(FAILED_MAX_MS);
+            return Ok(again_since(pause, why));
         }
         let seen = look();
         if seen.plugin == Plugin::ToRestore {
@@ -72,15 +76,17 @@ impl ConflistReassert {
         let mut failed = None;
         for event in events.iter().filter(|event| event.kind == "outcome") {
             let under_way = self.under_way.take_if(|repair| Some(repair.ticket) == event.ticket);
-            match (event.about.as_str(), under_way) {
-                ("done", Some(UnderWay { asked, file, bytes, .. })) => {
-                    metrics::add("repairs", 1);
-                    self.reassert.repaired(asked, now(), &file, &bytes);
-                }
+            if event.about != "done" {
                 // What was read is no longer so, or it cannot be written: looked at again, but not at once, so that a
                 // view that lags behind does not make this a loop.
-                ("failed" | "conflict", _) => failed = Some(event.detail.clone()),
-                _ => {}
+                self.failures = self.failures.saturating_add(1);
+                failed = Some(event.detail.clone());
+                continue;
+            }
+            self.failures = 0;
+            if let Some(UnderWay { asked, file, bytes, .. }) = under_way {
+                metrics::add("repairs", 1);
+                self.reassert.repaired(asked, now(), &file, &bytes);
             }
         }
         failed

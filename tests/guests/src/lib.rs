@@ -62,6 +62,8 @@ pub struct FakeState {
     pub performed: Vec<Action>,
     /// What was raised, in order.
     pub events: Vec<ModuleEvent>,
+    /// Why no action succeeds; each counts as performed all the same.
+    pub failing: Option<String>,
     /// Called before an action is performed, with the node unlocked.
     pub before: Option<Arc<dyn Fn() + Send + Sync>>,
 }
@@ -126,6 +128,12 @@ impl Ports for FakeNode {
         }
         if !permit.stands() {
             return Outcome::Dropped("the agent no longer owns the node".to_owned());
+        }
+        let failing = self.state().failing.clone();
+        if let Some(why) = failing {
+            self.state().performed.push(action.clone());
+            self.changed.notify_all();
+            return Outcome::Failed(why);
         }
         if let Action::ReplaceList { name, bytes, .. } = action {
             let wanted = self.state().conflist.wanted.clone().unwrap_or_default();

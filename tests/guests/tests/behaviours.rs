@@ -9,6 +9,7 @@
 )]
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use aether_module_host::action::{Action, TaintEffect};
 use aether_module_host::lifecycle::FAULTS_MAX;
@@ -118,6 +119,29 @@ fn m01_the_upstream_flush_writes_what_waits_at_the_end() {
         UpstreamsSummary { total: 1, dirty: 1, oldest_dirty: Some(u64::MAX), last_flush: None };
     bench.host.stop();
     assert_eq!(bench.node.state().performed, [Action::FlushUpstreams]);
+}
+
+/// A disk that is full stays full for a while: no processor is kept busy by it, and no log filled.
+#[test]
+fn m01_an_action_that_fails_again_and_again_is_performed_ever_later() {
+    let bench = builtins();
+    {
+        let mut state = bench.node.state();
+        state.upstreams = UpstreamsSummary { total: 1, dirty: 1, oldest_dirty: Some(0), last_flush: None };
+        state.failing = Some("no space left on device".to_owned());
+    }
+    let began = Instant::now();
+    bench.host.take_over(1);
+    let times = |times: usize| {
+        bench.node.wait("the attempts", |node| node.performed.len() >= times);
+        began.elapsed()
+    };
+    // 50, 100, 200, 400 and 800 ms lie between them.
+    assert!(times(6) >= Duration::from_secs(1), "{:?}", began.elapsed());
+    bench.node.state().failing = None;
+    bench.wait("upstream-flush", "done", |status| {
+        status.counts.actions.contains_key(&("flush-upstreams", "done"))
+    });
 }
 
 #[test]

@@ -374,3 +374,23 @@ fn c10_the_plugin_is_put_back_when_it_goes_or_changes_and_only_towards_the_wante
     assert!(line.contains("restore-plugin"), "{line}");
     assert!(!node.path("bin/aether-cni").exists());
 }
+
+/// What cannot be done is tried again at leisure: each attempt has the list looked at, and that look must not cause the next.
+#[tokio::test]
+async fn c10_a_plugin_that_cannot_be_put_back_keeps_no_processor_busy() {
+    let (node, agent) = installed();
+    executable(&node, "image/aether-cni", b"of another release");
+    std::fs::remove_file(node.path("bin/aether-cni")).unwrap();
+    let began = Instant::now();
+    let failed = |module: &aether_api::admin::Module| {
+        let of = module.actions.iter().filter(|actions| actions.action == "restore-plugin");
+        of.filter(|actions| actions.outcome == "failed").map(|actions| actions.count).sum::<u64>()
+    };
+    admin(&agent).await.module("conflist-reassert", "three attempts", |module| failed(module) >= 3).await;
+    // One second lies between the first two, two between the next.
+    assert!(began.elapsed() >= Duration::from_secs(2), "{:?}", began.elapsed());
+    executable(&node, "image/aether-cni", PLUGIN);
+    until("the plugin", || {
+        if node.path("bin/aether-cni").exists() { Ok(()) } else { Err("there is none".to_owned()) }
+    });
+}

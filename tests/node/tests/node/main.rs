@@ -4,6 +4,7 @@
 #![allow(clippy::indexing_slicing, clippy::print_stdout, reason = "what tests call is test code too")]
 
 mod brokenly;
+mod commands;
 mod frozen;
 mod heirs;
 mod inflight;
