@@ -67,7 +67,8 @@ fn k13_e5_the_static_binary_needs_nothing_of_the_node_and_has_one_thread() {
     let place = Place::new();
     let root = place.dir.path().join("root");
     std::fs::create_dir(&root).unwrap();
-    std::fs::copy(&binary, root.join("aether-cni")).unwrap();
+    // By another process: a child of this one could have it open for writing still when it is run.
+    assert!(Command::new("cp").arg(&binary).arg(&root).status().unwrap().success());
     let mut chroot = Command::new("chroot");
     chroot.arg(&root).arg("/aether-cni");
     let output = common::Plugin::new("VERSION").through(chroot).stdin(r#"{"cniVersion":"1.0.0"}"#).run();

@@ -100,11 +100,15 @@ fn m09_a_missing_compiler_is_named() {
     assert!(error.contains("/nonexistent/aether-modc") && error.contains("install"), "{error}");
 }
 
-/// A program that ignores its arguments and never ends by itself.
+/// A program that ignores its arguments and never ends by itself. Another process writes it: a child of this one, which has
+/// many threads, could have it open for writing still when it is run ("text file busy").
 fn sleeper() -> PathBuf {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::io::Write as _;
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("sleeper");
-    std::fs::write(&path, "#!/bin/sh\nexec tail -f /dev/null\n").unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut install = std::process::Command::new("install");
+    let install = install.args(["-m", "755", "/dev/stdin"]).arg(&path).stdin(std::process::Stdio::piped());
+    let mut install = install.spawn().unwrap();
+    install.stdin.take().unwrap().write_all(b"#!/bin/sh\nexec tail -f /dev/null\n").unwrap();
+    assert!(install.wait().unwrap().success());
     path
 }

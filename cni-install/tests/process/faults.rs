@@ -122,8 +122,9 @@ fn i12_e3_a_wrong_owner_is_named_with_path_uid_and_mode() {
     }
     // Where other users may not enter, the program is copied to a place where they may.
     let program = node.root().join("aether-cni-install");
-    std::fs::copy(crate::support::PROGRAM, &program).unwrap();
-    chmod(&program, 0o755);
+    // By another process: a child of this one could have it open for writing still when it is run.
+    let mut install = std::process::Command::new("install");
+    assert!(install.args(["-m", "755", crate::support::PROGRAM]).arg(&program).status().unwrap().success());
     let output = std::process::Command::new(program)
         .env_clear()
         .args(node.args())

@@ -1,8 +1,10 @@
 //! Where the programs of a node come from, and what to do when one is missing.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 
 use crate::Containerd;
 
@@ -100,7 +102,29 @@ pub(crate) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     let temp = to.with_extension("new");
-    std::fs::copy(from, &temp)
-        .and_then(|_| std::fs::rename(&temp, to))
-        .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
+    let status = install(from, &temp).status().context("run install")?;
+    ensure!(
+        status.success(),
+        "cannot copy {} to {}: install ended with {status}",
+        from.display(),
+        temp.display()
+    );
+    std::fs::rename(&temp, to).with_context(|| format!("cannot put {} into place", to.display()))
+}
+
+/// Writes a script, executable.
+pub fn write_script(to: &Path, text: &str) -> anyhow::Result<()> {
+    let mut install = install(Path::new("/dev/stdin"), to).stdin(Stdio::piped()).spawn()?;
+    install.stdin.take().context("its standard input")?.write_all(text.as_bytes())?;
+    let status = install.wait()?;
+    ensure!(status.success(), "cannot write {}: install ended with {status}", to.display());
+    Ok(())
+}
+
+/// Another process writes it. This one has many threads: where one of them forks while a program is open for writing, the
+/// child has it open too until it executes, and whoever runs the program meanwhile is told "text file busy".
+fn install(from: &Path, to: &Path) -> Command {
+    let mut install = Command::new("install");
+    install.args(["-m", "755"]).arg(from).arg(to);
+    install
 }

@@ -280,8 +280,7 @@ async fn m11_status_and_metrics_are_told_while_a_module_is_compiled() {
     .unwrap();
     let real = Path::new(env!("CARGO_BIN_EXE_aether-agent")).with_file_name("aether-modc");
     let text = format!("#!/bin/sh\nread -r _ < {}\nexec {} \"$@\"\n", pipe.display(), real.display());
-    std::fs::write(&script, text).unwrap();
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    crate::support::script(&script, &text);
     put(&node, "team", POLICY, HOSTILE);
     let agent = node.start_with("a", &["--module-compiler", script.to_str().unwrap()]);
     let mut asked = admin(&agent).await;

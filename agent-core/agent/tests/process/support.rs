@@ -1,6 +1,6 @@
 //! A node's directories, and agents on it that end with the test, whatever happens.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,16 @@ use serde_json::Value;
 
 /// How long anything is waited for that is expected within a fraction of a second.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Writes a script that is to be run, by another process: a child of this one, which has many threads, could have it open for
+/// writing still when it is run ("text file busy").
+pub(crate) fn script(path: &Path, text: &str) {
+    let mut install = Command::new("install");
+    let install = install.args(["-m", "755", "/dev/stdin"]).arg(path).stdin(Stdio::piped());
+    let mut install = install.spawn().unwrap();
+    install.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(install.wait().unwrap().success());
+}
 
 /// Looks until it holds; says what was seen last when it never does.
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {

@@ -1,6 +1,6 @@
 //! Two agents and more on one node: T03-T13, B02.
 
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -174,8 +174,7 @@ fn slow_compiler(node: &Node) -> String {
     // It ends with the test's directory, whoever is killed before.
     let waits = format!("[ ! -e {} ] && [ -e {} ]", done.display(), script.display());
     let text = format!("#!/bin/sh\nwhile {waits}; do sleep 0.05; done\nexit 1\n");
-    std::fs::write(&script, text).unwrap();
-    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    crate::support::script(&script, &text);
     std::fs::create_dir_all(node.path("modules")).unwrap();
     std::fs::write(node.path("modules/slow.toml"), "world = \"pod-policy\"\non-failure = \"allow\"\n")
         .unwrap();

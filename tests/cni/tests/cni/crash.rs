@@ -1,14 +1,13 @@
 //! A hundred rounds of SIGKILL: the agent at random moments, the plugin at random system calls, under load. In the end
 //! the records are the live sandboxes, whatever was lost on the way.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use aether_domain::paths;
-use aether_harness::Containerd;
 use aether_harness::cri::{Cri, Pod, SandboxId};
+use aether_harness::{Containerd, tools};
 use aether_test_cni::{Rig, WITHOUT_REPAIR};
 use anyhow::{Context as _, bail};
 
@@ -101,9 +100,7 @@ async fn k04_k05_k07_a_hundred_kills_of_agent_and_plugin_under_load_lose_nothing
 fn put_killer(rig: &Rig) -> anyhow::Result<()> {
     let plugin = rig.node.path(paths::CNI_BIN_DIR).join(paths::PLUGIN);
     std::fs::rename(&plugin, plugin.with_extension("real"))?;
-    std::fs::write(&plugin, KILLER)?;
-    std::fs::set_permissions(&plugin, std::fs::Permissions::from_mode(0o755))?;
-    Ok(())
+    tools::write_script(&plugin, KILLER)
 }
 
 /// Starts pods and ends most of them, until it is told to stop.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use aether_domain::paths;
-use aether_harness::{AGENT_LIMIT, Containerd, Node, Signal};
+use aether_harness::{AGENT_LIMIT, Containerd, Node, Signal, tools};
 use aether_test_node::Stage;
 use anyhow::Context as _;
 
@@ -80,10 +80,8 @@ async fn t09_an_owner_that_never_exits_leaves_the_standby_a_standby() -> anyhow:
 
 /// An operator's module whose compiler takes until the file `done` is there; the flag that names the compiler.
 pub(crate) fn slow_compiler(node: &Node) -> anyhow::Result<[String; 2]> {
-    use std::os::unix::fs::PermissionsExt as _;
     let script = node.dir().join("bin/slow-modc");
-    std::fs::write(&script, "#!/bin/sh\nwhile [ ! -e /mnt/node/done ]; do sleep 0.05; done\nexit 1\n")?;
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755))?;
+    tools::write_script(&script, "#!/bin/sh\nwhile [ ! -e /mnt/node/done ]; do sleep 0.05; done\nexit 1\n")?;
     node.put_policy("slow", "world = \"pod-policy\"\nmode = \"audit\"\n", b"\0asm\x0d\0\x01\0")?;
     Ok(["--module-compiler".to_owned(), "/mnt/node/bin/slow-modc".to_owned()])
 }
