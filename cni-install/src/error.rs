@@ -91,12 +91,13 @@ impl Error {
         }
     }
 
-    /// Whether a write found its directory gone.
+    /// Whether a write found its directory gone, or what it wrote went at once.
     pub fn is_absence(&self) -> bool {
         match self {
             Self::Step { source, .. }
             | Self::Binary(BinaryError::Write(source))
             | Self::Rewrite(RewriteError::Write(source)) => source.source.kind() == ErrorKind::NotFound,
+            Self::Binary(BinaryError::Gone(_)) => true,
             _ => false,
         }
     }

@@ -64,6 +64,7 @@ pub fn run(places: &Places, order: &Install, force: Force, mode: Mode, stop: &St
         let missing = match run.attempt() {
             Ok(Reached::Chained) => return Ok(Exit::Done),
             Ok(Reached::Waiting(missing)) => missing,
+            // A directory that went between look and write: the next look says what is waited for now.
             Err(error) if error.is_absence() => Missing::Removed(error_chain(&error)),
             Err(error) => return Err(error),
         };
@@ -145,18 +146,18 @@ impl Run<'_> {
             .map_err(|source| Error::Step { what: "make the state directory", source })?;
         let _lock = lock::take(&self.places.lock(), self.stop)?;
         tidy::sweep(self.places);
-        let mut gone = None;
         for _ in 0..edit::ATTEMPTS {
-            gone = match self.pass() {
-                Ok(Some(reached)) => return Ok(reached),
-                Ok(None) => None,
-                // A directory that went between look and write: the next look says what is waited for now.
-                Err(error) if error.is_absence() => Some(error),
-                Err(error) => return Err(error),
-            };
+            if let Some(reached) = self.pass()? {
+                return Ok(reached);
+            }
         }
-        let restless = Error::Restless { path: self.places.conf_dir.clone(), attempts: edit::ATTEMPTS };
-        Err(gone.unwrap_or(restless))
+        // The last one may have done it.
+        if let ListStep::Already(_) = self.plan(&self.look()?)?.list
+            && let Some(reached) = self.pass()?
+        {
+            return Ok(reached);
+        }
+        Err(Error::Restless { path: self.places.conf_dir.clone(), attempts: edit::ATTEMPTS })
     }
 
     /// Looks and does what is to be done; nothing when another look is needed.

@@ -41,11 +41,15 @@ pub fn run(places: &Places, order: &Uninstall, force: Force, mode: Mode, stop: &
 
 /// Takes our entry out of every list. One that cannot be edited keeps none of the others from it.
 fn strip(places: &Places, order: &Uninstall, force: Force) -> Result<Removal, Error> {
-    for _ in 0..edit::ATTEMPTS {
+    for attempt in 0..=edit::ATTEMPTS {
         let removal = decide(places, order, force)?;
         tidy::stale(places, &removal.derived)?;
         if removal.lists.is_empty() {
             return Ok(removal);
+        }
+        // The last look is only to see whether the last attempt has done it.
+        if attempt == edit::ATTEMPTS {
+            break;
         }
         let mut failed: Option<Error> = None;
         for list in &removal.lists {
@@ -53,7 +57,13 @@ fn strip(places: &Places, order: &Uninstall, force: Force) -> Result<Removal, Er
             match edit::perform(&list.path, &list.old, &list.new, again) {
                 Ok(Edited::Yes) => log::line(format_args!("took our entry out of {}", list.path.display())),
                 Ok(Edited::Changed) => {}
-                Err(error) => failed = failed.or(Some(error.into())),
+                Err(error) => {
+                    let error = Error::from(error);
+                    // One that went meanwhile is looked at again.
+                    if !error.is_absence() {
+                        failed = failed.or(Some(error));
+                    }
+                }
             }
         }
         if let Some(error) = failed {

@@ -28,6 +28,9 @@ pub enum BinaryError {
     /// It cannot be written.
     #[error("cannot install the plugin's binary")]
     Write(#[from] WriteError),
+    /// What was written is gone again.
+    #[error("{0} was written and is gone again: another program removes it")]
+    Gone(PathBuf),
     /// What was written is not what is read back.
     #[error(
         "{path} was written with SHA-256 {written} and reads back as {found}: another program writes it, or the disk is failing"
@@ -94,7 +97,7 @@ pub fn install(path: &Path, source: &Source, still: impl FnOnce() -> bool) -> Re
     if atomic::replace_when(path, &source.bytes, &Attributes::with_mode(MODE), still)? == Replaced::No {
         return Ok(Replaced::No);
     }
-    let bytes = read::bounded(path, MAX)?.unwrap_or_default();
+    let bytes = read::bounded(path, MAX)?.ok_or_else(|| BinaryError::Gone(path.to_owned()))?;
     let found = sha256(&bytes);
     if found == source.sha256 {
         Ok(Replaced::Yes)

@@ -123,7 +123,13 @@ fn i05_directories_that_go_while_they_are_written_to_are_waited_for_again() {
         };
         let start = Instant::now();
         while !std::fs::read_dir(&directory).unwrap().any(written) {
-            assert!(start.elapsed() < DEADLINE, "nothing is written to {}", directory.display());
+            let said = || run.lines.try_iter().collect::<Vec<_>>();
+            assert!(
+                start.elapsed() < DEADLINE,
+                "nothing is written to {}: {:#?}",
+                directory.display(),
+                said()
+            );
             std::hint::spin_loop();
         }
         anew(&directory);
