@@ -123,7 +123,7 @@ fn m01_the_upstream_flush_writes_what_waits_at_the_end() {
 
 /// A disk that is full stays full for a while: no processor is kept busy by it, and no log filled.
 #[test]
-fn m01_an_action_that_fails_again_and_again_is_performed_ever_later() {
+fn m01_m03_an_action_that_fails_again_and_again_is_performed_ever_later() {
     let bench = builtins();
     {
         let mut state = bench.node.state();
