@@ -108,15 +108,18 @@ impl Case {
         if inside.as_os_str().as_encoded_bytes().contains(&0) {
             return DropIns::Broken("a zero byte in the name".to_owned());
         }
-        if inside.components().any(|part| part.as_os_str().len() > 255) {
-            return DropIns::Broken("a name too long".to_owned());
-        }
-        let parts: Vec<_> = inside.ancestors().collect();
-        let on_the_way = parts.iter().filter(|part| !part.as_os_str().is_empty());
-        for part in on_the_way {
-            if self.items.iter().any(|(name, item)| Path::new(name) == *part && matches!(item, Item::File(_)))
-            {
+        // As the kernel walks: it comes to a name only where all before it are directories.
+        let mut at = PathBuf::new();
+        for part in inside.components() {
+            if part.as_os_str().len() > 255 {
+                return DropIns::Broken("a name too long".to_owned());
+            }
+            at.push(part);
+            if self.items.iter().any(|(name, item)| Path::new(name) == at && matches!(item, Item::File(_))) {
                 return DropIns::Broken("not a directory".to_owned());
+            }
+            if !self.items.iter().any(|(name, _)| Path::new(name).starts_with(&at)) {
+                return DropIns::none();
             }
         }
         let files = self.names_in(inside).into_iter().map(|file_name| {
