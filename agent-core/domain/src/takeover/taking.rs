@@ -109,7 +109,9 @@ impl Machine {
     fn open_again(&mut self, sight: &Sight) {
         let later = self.now.after(TAKEOVER_RETRY);
         let Phase::Taking(taking) = &mut self.phase else { return };
-        let Stage::Opening { again, .. } = &mut taking.stage else { return };
+        let Stage::Opening { again, xds, .. } = &mut taking.stage else { return };
+        // What is seen now counts for it too: it is placed once the CNI socket is served.
+        *xds = sight.path(Socket::Xds);
         match (sight.lock, sight.path(Socket::Cni), taking.called) {
             (Lock::Replaced, _, _) => self.exit(Reason::LockReplaced),
             (Lock::Ours, Path::Live { pid }, Called::No) => {

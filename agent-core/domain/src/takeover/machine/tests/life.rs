@@ -94,6 +94,32 @@ fn t05_t13_an_heir_serves_on_the_duplicates_that_the_paths_still_name() {
     assert_eq!(report.placed[0], (Socket::Cni, Placed::HandedOver));
 }
 
+/// The third socket is placed last, by what was seen last.
+#[test]
+fn t13_a_path_that_changed_while_the_cni_socket_could_not_be_served_is_bound_anew() {
+    let mut rig = Rig::new(Proxies::Served);
+    let attach = rig.standby();
+    let mut named = greeting();
+    named.listeners.push(Listener { socket: Socket::Xds, identity: Identity { dev: 1, ino: 9 } });
+    rig.hear(Event::FromOwner { attach, message: ToStandby::Greeting(named), batch: Some(Batch(5)) });
+    rig.pass_gates().hear(Event::OwnerGone { attach }).hear(Event::LockTaken);
+    let seen = |xds| {
+        let mut sight = sight(Path::Ours, Path::Ours);
+        sight.paths.insert(Socket::Xds, xds);
+        sight
+    };
+    let look = rig.looking();
+    rig.hear(Event::Seen { look, sight: seen(Path::Ours) }).hear(Event::TombstonesApplied { applied: 0 });
+    rig.hear(Event::Reconciled { changes: Changes::default() });
+    let look = rig.looking();
+    rig.hear(Event::Seen { look, sight: seen(Path::Ours) }).hear(Event::OpenFailed { socket: Socket::Cni });
+    rig.wait(TAKEOVER_RETRY);
+    let look = rig.looking();
+    rig.hear(Event::Seen { look, sight: seen(Path::Dead) }).serving(Socket::Cni).serving(Socket::Handover);
+    rig.wait(crate::limits::CERTIFICATE_WAIT);
+    assert!(rig.did().contains(&Effect::Bind { socket: Socket::Xds }));
+}
+
 #[test]
 fn t06_a_predecessor_without_hand_over_is_waited_for_and_named() {
     let mut rig = Rig::new(Proxies::None);
