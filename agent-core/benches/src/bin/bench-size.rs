@@ -62,6 +62,7 @@ fn main() -> Result<()> {
         progress.at(pod);
     }
     report.add(resident(&agent, &format!("{} pods", args.pods), Some(MEMORY))?);
+    wakes(&mut report)?;
     idle(&agent, args.idle, &mut report)?;
     report.add(resident(&agent, &format!("{} pods, after its idle time", args.pods), Some(MEMORY))?);
     report.write(&tools::workspace().join("target/bench"), "size")
@@ -129,6 +130,28 @@ fn policy(directory: &Path) -> Result<()> {
 fn resident(agent: &Local, with: &str, goal: Option<f64>) -> Result<Figure> {
     let rss = memory::megabytes(agent.pid(), "VmRSS")?;
     Ok(Figure::new("P10", format!("RSS of the agent with four modules and {with}"), rss, "MB", goal))
+}
+
+/// What waking up costs here and now, whoever does it: on a virtual machine that its host has put to rest it is many times
+/// what it is on one that works, and an agent that idles does little else.
+fn wakes(report: &mut Report) -> Result<()> {
+    const TIMES: u32 = 100;
+    let work = || -> Result<Duration> {
+        let used = || Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime));
+        let before = used()?;
+        for _ in 0..TIMES {
+            // pause: what is measured is the return from it
+            std::thread::sleep(Duration::from_millis(100));
+            std::fs::metadata("/")?;
+        }
+        Ok(used()?.saturating_sub(before))
+    };
+    let used = std::thread::scope(|scope| scope.spawn(work).join())
+        .map_err(|_| anyhow::anyhow!("the thread that only wakes panicked"))??;
+    let each = used.as_secs_f64() * 1e6 / f64::from(TIMES);
+    let what = "a wake-up of any thread on this machine, in the same run";
+    report.add(Figure::new("P10", what, each, "us", None));
+    Ok(())
 }
 
 fn idle(agent: &Local, seconds: u32, report: &mut Report) -> Result<()> {
