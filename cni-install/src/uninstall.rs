@@ -54,16 +54,12 @@ fn strip(places: &Places, order: &Uninstall, force: Force) -> Result<Removal, Er
         let mut failed: Option<Error> = None;
         for list in &removal.lists {
             let again = |bytes: Vec<u8>| removal::without_ours_in(&list.path, bytes);
-            match edit::perform(&list.path, &list.old, &list.new, again) {
+            match edit::perform(&list.path, &list.old, &list.new, again).map_err(Error::from) {
                 Ok(Edited::Yes) => log::line(format_args!("took our entry out of {}", list.path.display())),
                 Ok(Edited::Changed) => {}
-                Err(error) => {
-                    let error = Error::from(error);
-                    // One that went meanwhile is looked at again.
-                    if !error.is_absence() {
-                        failed = failed.or(Some(error));
-                    }
-                }
+                // One that went meanwhile is looked at again.
+                Err(error) if error.is_absence() => {}
+                Err(error) => failed = failed.or(Some(error)),
             }
         }
         if let Some(error) = failed {
