@@ -153,7 +153,7 @@ impl Host {
         Ok(host)
     }
 
-    /// How often the state of a behaviour has changed: who has seen [`Host::builtins_ready`] at this number has seen the latest.
+    /// How often a behaviour has come, gone or changed its state: who has seen [`Host::builtins_ready`] at this number has seen the latest.
     pub fn changes(&self) -> u64 {
         self.surroundings.changes.load(Ordering::Acquire)
     }

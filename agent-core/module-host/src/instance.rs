@@ -1,7 +1,7 @@
 //! One instance and its calls, each under a deadline and a limit of memory (M04).
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use wasmtime::{Store, Trap, UpdateDeadline};
@@ -30,8 +30,15 @@ pub(crate) struct Surroundings {
     pub(crate) ports: Arc<dyn Ports>,
     pub(crate) ownership: Ownership,
     pub(crate) context: Arc<Context>,
-    /// How often the state of a behaviour has changed.
+    /// How often a behaviour has come, gone or changed its state.
     pub(crate) changes: Arc<AtomicU64>,
+}
+
+impl Surroundings {
+    /// A behaviour has come, gone or changed its state: said once it is so.
+    pub(crate) fn changed(&self) {
+        self.changes.fetch_add(1, Ordering::AcqRel);
+    }
 }
 
 /// One instance. After a trap it answers nothing more, and is replaced.

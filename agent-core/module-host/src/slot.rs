@@ -1,7 +1,6 @@
 //! One behaviour at work: its machine, its instance, and the thread that calls it and performs what it staged.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -293,7 +292,7 @@ impl Slot {
     }
 
     fn say(&self, before: State, after: State) {
-        self.surroundings.changes.fetch_add(1, Ordering::AcqRel);
+        self.surroundings.changed();
         let (module, before, after) = (&self.name, before.name(), after.name());
         tracing::info!(%module, from = before, to = after, "module");
     }

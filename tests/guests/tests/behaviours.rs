@@ -144,6 +144,19 @@ fn m01_m03_an_action_that_fails_again_and_again_is_performed_ever_later() {
     });
 }
 
+/// Whoever waits for the built-in modules looks at them only when this number has changed.
+#[test]
+fn m08_a_behaviour_that_goes_counts_as_a_change() {
+    let bench = Bench::new();
+    gate(&bench, "", "mine");
+    let before = bench.host.changes();
+    std::fs::remove_file(bench.modules().join("gate.toml")).unwrap();
+    std::fs::remove_file(bench.modules().join("gate.wasm")).unwrap();
+    bench.host.rescan();
+    assert!(bench.host.status().is_empty());
+    assert_ne!(bench.host.changes(), before);
+}
+
 #[test]
 fn m03_a_taint_outside_the_grant_is_refused_when_it_is_staged() {
     let bench = Bench::new();
