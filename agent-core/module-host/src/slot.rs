@@ -223,6 +223,10 @@ impl Slot {
             }
             let now = self.shared.now();
             self.drive(&mut inner, Input::Tick);
+            if !inner.staged.is_empty() {
+                // A new instance after a fault has looked when it was enabled.
+                continue;
+            }
             let enabled = inner.machine.state() == State::Enabled;
             let news = inner.events.iter().any(|event| event.ticket.is_none());
             if enabled && (news || inner.due.is_some_and(|due| due <= now)) {

@@ -50,6 +50,12 @@ impl Waiting {
 }
 
 /// F5: an empty directory is said, with a hint that the place may be wrong.
+/// Removes a directory into which the installer may be writing just now.
+#[track_caller]
+fn remove(directory: &Path) {
+    crate::support::until("the directory's removal", || std::fs::remove_dir_all(directory).is_ok());
+}
+
 #[test]
 fn i05_f5_it_waits_says_where_and_takes_the_list_as_soon_as_it_is_right() {
     let node = Node::empty();
@@ -96,7 +102,7 @@ fn i05_a_directory_that_appears_later_is_taken_too_and_nothing_is_begun_before()
     assert!(!node.plugin().exists() && !node.state().exists());
     std::fs::create_dir(node.conf()).unwrap();
     run.line("holds no file");
-    std::fs::remove_dir_all(node.conf()).unwrap();
+    remove(&node.conf());
     run.line("does not exist");
     std::fs::create_dir(node.conf()).unwrap();
     node.put(LIST, FLANNEL);
@@ -110,8 +116,7 @@ fn i05_directories_that_go_while_they_are_written_to_are_waited_for_again() {
     let mut run = Waiting::start(&node, &[]);
     run.line("waiting");
     let anew = |directory: &Path| {
-        // The installer may be writing there just now.
-        while std::fs::remove_dir_all(directory).is_err() {}
+        remove(directory);
         std::fs::create_dir(directory).unwrap();
     };
     for directory in [node.conf(), node.bin()].into_iter().cycle().take(8) {

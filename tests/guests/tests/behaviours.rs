@@ -243,6 +243,20 @@ fn m02_a_module_that_traps_again_and_again_is_faulted_then_quarantined_until_it_
 }
 
 #[test]
+fn m02_m03_what_a_new_instance_stages_after_a_fault_is_performed_at_once() {
+    let bench = Bench::new();
+    bench.node.put_list("10-flannel.conflist", LIST, "stripped", WANTED);
+    bench.host.take_over(1);
+    let manifest = "world = \"conflist-reassert\"\nsettings = { act = \"fall-at-news\" }\ngrant = { events = [\"ConflistFight\"], conflist = { view = [\"*\"], restore-plugin = true } }";
+    bench.load("rogue", manifest, ROGUE_LIST).unwrap();
+    bench.node.wait("what the first instance staged", |node| node.performed.len() == 1);
+    bench.host.notify("aether:conflist", "");
+    // It asked to be called again in an hour only: nothing but the action itself brings it about.
+    bench.node.wait("what the second instance staged", |node| node.performed.len() == 2);
+    assert_eq!(bench.status("rogue").counts.failures["trap"], 1);
+}
+
+#[test]
 fn m02_settings_that_are_wrong_are_not_tried_again() {
     let bench = Bench::new();
     let manifest = "world = \"taint-gate\"\ngrant = { node = { view = true, remove-taints = [\"mine\"] } }\nsettings = { act = \"config\" }";

@@ -279,8 +279,8 @@ async fn c06_a5_a_writer_that_undoes_each_repair_is_answered_ever_later_and_name
     writer.join().ok();
     named?;
     // Five at once, then after 0.5, 1, 2, 4, 8 s: eleven or so in 20 s; without a back-off there would be hundreds.
-    ensure!((6..=14).contains(&rounds), "{rounds} repairs were undone in {FIGHT:?}");
     let log = agent.log();
+    ensure!((6..=14).contains(&rounds), "{rounds} repairs were undone in {FIGHT:?}: {log}");
     ensure!(log.matches("ConflistFight").count() == 1, "told more than once: {log}");
     ensure!(log.contains(FLANNEL_FILE) && log.contains("uid 0"), "file and owner are not named: {log}");
     // Once the writer rests, the entry is back and stays.

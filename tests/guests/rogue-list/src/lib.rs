@@ -24,7 +24,10 @@ impl Behaviour for Rogue {
         Ok(Self(settings))
     }
 
-    fn run(&mut self, _: &[Event]) -> Result<Plan, Fault> {
+    fn run(&mut self, events: &[Event]) -> Result<Plan, Fault> {
+        if self.0.act == "fall-at-news" {
+            return fall_at_news(events);
+        }
         let files = view::list_files();
         let active = files.iter().find(|file| file.active);
         let Some(active) = active else { return Ok(again_since(5000, "no file")) };
@@ -58,6 +61,15 @@ impl Behaviour for Rogue {
         };
         Ok(again_since(5000, said))
     }
+}
+
+/// Asks for something when it is enabled, and for a call long after; traps at the first thing that it is told.
+fn fall_at_news(events: &[Event]) -> Result<Plan, Fault> {
+    assert!(!events.iter().any(|event| event.kind == "changed"), "this is news");
+    if events.is_empty() {
+        edit::restore_plugin().map_err(|refusal| Fault::Transient(refused(&refusal)))?;
+    }
+    Ok(again_since(3_600_000, "staged"))
 }
 
 aether_module::export_behaviour!(Rogue);
