@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use aether_domain::limits::{CHAIN_EVENT_GAP, CHAIN_POLL};
+use aether_domain::limits::CHAIN_POLL;
+
+use crate::pace::Limits;
 
 /// Where to look, and how often.
 #[derive(Debug, Clone)]
@@ -16,13 +18,13 @@ pub struct Config {
     pub plugin: PathBuf,
     /// How often to look without an event.
     pub poll: Duration,
-    /// The shortest time from one look to the next that an event asks for.
-    pub gap: Duration,
+    /// How often to look for events.
+    pub events: Limits,
 }
 
 impl Config {
     /// The usual times (C01) for these places.
     pub fn new(conf_dir: PathBuf, state_dir: PathBuf, plugin: PathBuf) -> Self {
-        Self { conf_dir, state_dir, plugin, poll: CHAIN_POLL, gap: CHAIN_EVENT_GAP }
+        Self { conf_dir, state_dir, plugin, poll: CHAIN_POLL, events: Limits::default() }
     }
 }

@@ -16,6 +16,7 @@ mod events;
 mod look;
 mod memory;
 mod observation;
+pub mod pace;
 mod watcher;
 
 pub use binary::Binary;

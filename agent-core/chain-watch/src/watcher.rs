@@ -1,9 +1,10 @@
 //! The task that looks.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aether_domain::chain::{Healthy, State};
 use aether_domain::text::error_chain;
+use futures_util::FutureExt as _;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
@@ -14,6 +15,7 @@ use crate::events::{ArmError, Events};
 use crate::look::{self, Kept};
 use crate::memory::Memory;
 use crate::observation::{Cause, Lost, Mode, Observation, Reporter};
+use crate::pace::Pace;
 
 /// Looks at the directory until it is told to stop.
 #[derive(Debug)]
@@ -47,6 +49,11 @@ impl Looker {
     }
 }
 
+/// How often the queue of events is emptied while it is not looked: the kernel's holds 16,384 of them, and a writer that
+/// does nothing else was seen to bring some hundred in a millisecond.
+const DRAIN: Duration = Duration::from_millis(20);
+/// How many reads empty it: beyond that, a writer brings events as fast as they are read.
+const DRAINS_MAX: usize = 8;
 /// How many may wait for a look that they asked for.
 const ASKERS_MAX: usize = 64;
 
@@ -87,6 +94,7 @@ impl<R: Reporter> Watcher<R> {
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The first tick is due at once; the look at start stands for it.
         poll.reset();
+        let mut pace = Pace::new(self.config.events, Instant::now());
         let mut cause = Cause::Start;
         let mut askers: Vec<oneshot::Sender<()>> = Vec::new();
         loop {
@@ -115,10 +123,13 @@ impl<R: Reporter> Watcher<R> {
             }
             self.resting &= cause != Cause::Poll;
             if cause == Cause::Event {
-                // Many writes of one writer are one look; a writer that never ends does not keep a core busy.
+                // Many writes of one writer are one look; a writer that never ends does not keep a core busy. Who asks does
+                // not wait for that.
+                let at = pace.next(began, Instant::now());
                 tokio::select! {
                     () = stop.cancelled() => return,
-                    () = tokio::time::sleep_until(began + self.config.gap) => {}
+                    () = self.rest(at) => {}
+                    Some(asker) = requests.recv() => askers.push(asker),
                 }
             }
         }
@@ -187,6 +198,18 @@ impl<R: Reporter> Watcher<R> {
                 tracing::warn!(
                     "cannot read inotify's queue: {error}; the CNI directory is polled until the next poll"
                 );
+            }
+        }
+    }
+
+    /// Waits until then. What comes meanwhile asks for nothing more, but is taken out of the queue, which would run over.
+    async fn rest(&mut self, until: Instant) {
+        while Instant::now() < until {
+            tokio::time::sleep_until(until.min(Instant::now() + DRAIN)).await;
+            for _ in 0..DRAINS_MAX {
+                if self.changed().now_or_never().is_none() {
+                    break;
+                }
             }
         }
     }

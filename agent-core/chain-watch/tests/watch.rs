@@ -8,10 +8,12 @@
     reason = "a test's helpers fail as its body does"
 )]
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use aether_chain_watch::pace::Limits;
 use aether_chain_watch::{Cause, Config, Lost, Mode, Observation, Reporter, Watcher};
 use aether_domain::chain::State;
 use tokio::sync::watch;
@@ -65,7 +67,7 @@ impl Node {
             state_dir: root.path().join("state"),
             plugin: root.path().join("bin/aether-cni"),
             poll,
-            gap: Duration::from_millis(1),
+            events: Limits { gap: Duration::from_millis(1), ..Limits::default() },
         };
         let (watcher, seen) = Watcher::new(config, heard.clone(), None);
         let stop = CancellationToken::new();
@@ -122,6 +124,52 @@ fn chained() -> String {
 
 fn stripped() -> String {
     list("cbr0", &[r#"{"type":"flannel"}"#])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c01_a_writer_that_never_rests_is_looked_at_at_leisure_and_a_strip_is_seen_all_the_same() {
+    let mut node = Node::start();
+    node.state("chained").await;
+    let limits = Limits::default();
+    let (stop, began) = (CancellationToken::new(), Instant::now());
+    let (halt, files) = (stop.clone(), ["98-busy.conf", "99-busy.conf"].map(|name| node.conf(name)));
+    for file in &files {
+        std::fs::write(file, "x").unwrap();
+    }
+    let writer = std::thread::spawn(move || {
+        let mut changes = 0_u32;
+        while !halt.is_cancelled() {
+            // In turn: the queue takes the same event twice for one.
+            for file in files.iter().cycle().take(100) {
+                std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600)).unwrap();
+                changes += 1;
+            }
+            // pause: the writer's own
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        changes
+    });
+    let used_up = || node.heard.causes().len() > usize::try_from(limits.burst).unwrap() + 3;
+    while !used_up() {
+        assert!(began.elapsed() < PATIENCE, "no burst: {}", node.heard.causes().len());
+        // pause: of the poll
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    std::fs::write(node.conf("10-flannel.conflist"), stripped()).unwrap();
+    node.state("stripped").await;
+    // Long enough for the queue to run over, were it not emptied.
+    while began.elapsed() < limits.rest * 30 {
+        // pause: of the poll
+        tokio::time::sleep(limits.rest).await;
+    }
+    stop.cancel();
+    let changes = writer.join().unwrap();
+    let (looks, took) = (node.heard.causes().len(), began.elapsed());
+    // The look at start, and one that is under way.
+    let most = u128::from(limits.burst) + took.as_millis() / limits.rest.as_millis() + 2;
+    assert!(looks as u128 <= most, "{looks} looks in {took:?}, {changes} changes");
+    assert_eq!(node.heard.losses(), [], "{changes} changes in {took:?}");
+    node.end().await;
 }
 
 #[tokio::test]

@@ -83,6 +83,11 @@ pub const EVENTS_KEPT: usize = 256;
 /// The shortest time between two looks that events ask for (C01). A writer's first event comes before its last, so that a
 /// repair often waits for this once: it is a part of the time to a repair, and still no busy core.
 pub const CHAIN_EVENT_GAP: Duration = Duration::from_millis(3);
+/// How many looks may come at that pace: more than any writer's few changes and our repairs of them ask for.
+pub const CHAIN_EVENT_BURST: u32 = 64;
+/// The time between two looks while somebody never rests in the directory, so that he costs the node well under a
+/// hundredth of a core; after so long without an event one look at the quick pace comes back.
+pub const CHAIN_EVENT_REST: Duration = Duration::from_millis(100);
 /// How long the agent's loop may take to answer before the agent counts as stuck.
 pub const LIVENESS: Duration = Duration::from_secs(5);
 /// The pause after a failure to accept on a socket of the node (no descriptors left, usually), so that it does not spin.

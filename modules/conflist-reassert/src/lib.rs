@@ -11,10 +11,6 @@ use fight::Moment;
 use logic::{File, LOOK_MS, Plugin, Reassert, Seen, Step};
 use serde::Deserialize;
 
-/// After how long it is looked again where an action failed; each further failure in a row doubles it, up to the longest.
-const FAILED_MS: u32 = 1000;
-const FAILED_MAX_MS: u32 = 8000;
-
 /// There are none.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,8 +21,6 @@ pub struct Settings {}
 pub struct ConflistReassert {
     reassert: Reassert,
     under_way: Option<UnderWay>,
-    /// How many actions in a row were not done.
-    failures: u32,
 }
 
 /// A repair on its way.
@@ -50,12 +44,6 @@ impl Behaviour for ConflistReassert {
         if events.iter().any(|event| event.kind == "stopping") {
             return Ok(again(LOOK_MS));
         }
-        if let Some(why) = failed
-            && !events.iter().any(|event| event.kind == "changed")
-        {
-            let pause = FAILED_MS.saturating_mul(1 << (self.failures - 1).min(8)).min(FAILED_MAX_MS);
-            return Ok(again_since(pause, why));
-        }
         let seen = look();
         if seen.plugin == Plugin::ToRestore {
             edit::restore_plugin().map_err(|refusal| Fault::Transient(refused(&refusal)))?;
@@ -66,25 +54,24 @@ impl Behaviour for ConflistReassert {
             // Refused where too many were raised: the note below says it too.
             let _ = events::raise("ConflistFight", &file.name, &fight.message);
         }
-        self.act(step, &seen)
+        let plan = self.act(step, &seen)?;
+        Ok(match failed {
+            Some(why) if plan.note.is_empty() => Plan { note: why, ..plan },
+            _ => plan,
+        })
     }
 }
 
 impl ConflistReassert {
-    /// Takes in what came of earlier actions; says why one failed.
+    /// Takes in what came of earlier actions; says why one failed. It is looked again at once: the host tells of failures in a
+    /// row ever later (M03), which keeps a view that lags behind from making this a loop.
     fn outcomes(&mut self, events: &[Event]) -> Option<String> {
         let mut failed = None;
         for event in events.iter().filter(|event| event.kind == "outcome") {
             let under_way = self.under_way.take_if(|repair| Some(repair.ticket) == event.ticket);
             if event.about != "done" {
-                // What was read is no longer so, or it cannot be written: looked at again, but not at once, so that a
-                // view that lags behind does not make this a loop.
-                self.failures = self.failures.saturating_add(1);
                 failed = Some(event.detail.clone());
-                continue;
-            }
-            self.failures = 0;
-            if let Some(UnderWay { asked, file, bytes, .. }) = under_way {
+            } else if let Some(UnderWay { asked, file, bytes, .. }) = under_way {
                 metrics::add("repairs", 1);
                 self.reassert.repaired(asked, now(), &file, &bytes);
             }

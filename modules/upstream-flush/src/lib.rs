@@ -5,7 +5,7 @@ pub mod logic;
 use aether_module::Behaviour;
 use aether_module::behaviour::upstreams::{edit, view};
 use aether_module::behaviour::{Event, Fault, Plan, again, clock, refused};
-use logic::{FORGET_EVERY_MS, LOOK_MS, Settings, Why, flush, stale};
+use logic::{FORGET_EVERY_MS, LOOK_MS, Settings, Why, flush, look_again, stale};
 
 /// How many upstreams are looked at in one call.
 const PAGE: u32 = 256;
@@ -32,10 +32,12 @@ impl Behaviour for UpstreamFlush {
         if why == Why::Usual {
             self.forget()?;
         }
-        if flush(&self.settings, &view::get_summary(), clock::wall(), why) {
+        let summary = view::get_summary();
+        if flush(&self.settings, &summary, clock::wall(), why) {
             edit::flush().map_err(|refusal| Fault::Transient(refused(&refusal)))?;
         }
-        Ok(again(LOOK_MS))
+        // The next page of the search does not wait for long.
+        Ok(again(if self.after.is_some() { LOOK_MS } else { look_again(&summary) }))
     }
 }
 

@@ -3,8 +3,10 @@
 use aether_module::behaviour::upstreams::view::{Summary, Upstream};
 use serde::Deserialize;
 
-/// How often it is looked at.
+/// How often it is looked at while a change waits.
 pub const LOOK_MS: u32 = 1000;
+/// How often it is looked at while none does: so much longer, at most, does a change wait that no event tells of.
+pub const IDLE_LOOK_MS: u32 = 5000;
 /// How often it is looked for upstreams to forget.
 pub const FORGET_EVERY_MS: u64 = 600_000;
 
@@ -34,6 +36,11 @@ pub fn flush(settings: &Settings, summary: &Summary, now: u64, why: Why) -> bool
     let waited = summary.oldest_dirty.map_or(0, |since| now.saturating_sub(since));
     summary.dirty > 0
         && (why == Why::Stopping || waited >= settings.flush_after_ms || summary.dirty >= settings.dirty_max)
+}
+
+/// After how many milliseconds it is looked again.
+pub fn look_again(summary: &Summary) -> u32 {
+    if summary.dirty > 0 { LOOK_MS } else { IDLE_LOOK_MS }
 }
 
 /// Those of a page that nobody used for too long.
@@ -71,6 +78,12 @@ mod tests {
                 "{dirty} {since:?} {why:?}"
             );
         }
+    }
+
+    #[test]
+    fn m01_what_waits_is_looked_at_more_often_than_what_does_not() {
+        let summary = |dirty| Summary { total: 1000, dirty, oldest_dirty: None, last_flush: None };
+        assert_eq!((look_again(&summary(0)), look_again(&summary(1))), (IDLE_LOOK_MS, LOOK_MS));
     }
 
     #[test]
