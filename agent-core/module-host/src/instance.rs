@@ -82,7 +82,6 @@ impl Instance {
             ownership: surroundings.ownership.clone(),
             deadline,
             staged: Vec::new(),
-            tickets: 0,
             peak: 0,
             refused_growth: None,
             last_error: None,

@@ -1,5 +1,6 @@
 //! What one instance carries: its grant, its limits, and what it staged in the current call.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,8 @@ pub(crate) struct Shared {
     pub(crate) name: Name,
     pub(crate) began: Instant,
     pub(crate) talk: Mutex<Talk>,
+    /// How many actions were staged. Not an instance's: a new one may hear what came of its predecessor's actions.
+    tickets: AtomicU64,
 }
 
 /// What a module says, bounded.
@@ -38,12 +41,17 @@ impl Shared {
             events: Rate::new(EVENTS_PER_MINUTE),
             series: Series::default(),
         };
-        Arc::new(Self { name, began, talk: Mutex::new(talk) })
+        Arc::new(Self { name, began, talk: Mutex::new(talk), tickets: AtomicU64::new(0) })
     }
 
     /// The host's clock.
     pub(crate) fn now(&self) -> Duration {
         self.began.elapsed()
+    }
+
+    /// A ticket that no other action of the module has.
+    fn ticket(&self) -> u64 {
+        self.tickets.fetch_add(1, Ordering::Relaxed).saturating_add(1)
     }
 
     pub(crate) fn talk<R>(&self, with: impl FnOnce(&mut Talk) -> R) -> R {
@@ -61,7 +69,6 @@ pub(crate) struct State {
     pub(crate) ownership: Ownership,
     pub(crate) deadline: Deadline,
     pub(crate) staged: Vec<Staged>,
-    pub(crate) tickets: u64,
     /// The largest linear memory so far, in bytes.
     pub(crate) peak: usize,
     /// The growth that was refused last, in words.
@@ -82,9 +89,9 @@ impl State {
             crate::splice::check(&self.ports.conflist(), name, expect, bytes)
                 .map_err(|refused| Refusal::Invalid(refused.to_string()))?;
         }
-        self.tickets = self.tickets.saturating_add(1);
-        self.staged.push(Staged { ticket: self.tickets, action, generation });
-        Ok(self.tickets)
+        let ticket = self.shared.ticket();
+        self.staged.push(Staged { ticket, action, generation });
+        Ok(ticket)
     }
 }
 

@@ -9,6 +9,7 @@
 )]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use aether_module_host::action::{Action, TaintEffect};
@@ -213,6 +214,27 @@ fn m03_an_action_staged_as_owner_is_dropped_when_ownership_is_lost_before_it_is_
         status.counts.actions.get(&("remove-taint", "dropped")) == Some(&1)
     });
     assert!(bench.node.state().performed.is_empty());
+    bench.node.state().before = None;
+}
+
+/// It may have saved what it knows of its predecessor's tickets, and must not take them for its own.
+#[test]
+fn m03_m08_a_new_version_is_told_what_came_of_the_old_ones_actions_under_the_old_ones_tickets() {
+    let bench = Arc::new(Bench::new());
+    bench.host.take_over(1);
+    let (weak, swapped) = (Arc::downgrade(&bench), AtomicBool::new(false));
+    // The version is replaced while an action of the old one is being performed.
+    let swap = move || {
+        if let Some(bench) = weak.upgrade()
+            && !swapped.swap(true, Ordering::Relaxed)
+        {
+            gate(&bench, "another", "mine");
+        }
+    };
+    bench.node.state().before = Some(Arc::new(swap));
+    gate(&bench, "", "mine");
+    let status = bench.wait("gate", "was told", |status| status.note.contains("not its own"));
+    assert_eq!(status.note, "told of the tickets [1], which are not its own");
     bench.node.state().before = None;
 }
 

@@ -22,6 +22,9 @@ pub struct Settings {
 pub struct Rogue {
     settings: Settings,
     calls: u64,
+    /// The tickets of what it staged, and those of others that it was told of.
+    own: Vec<u64>,
+    foreign: Vec<u64>,
 }
 
 impl Behaviour for Rogue {
@@ -31,11 +34,13 @@ impl Behaviour for Rogue {
         if settings.act == "config" {
             return Err(Fault::Config("this can never be".to_owned()));
         }
-        Ok(Self { settings, calls: 0 })
+        Ok(Self { settings, calls: 0, own: Vec::new(), foreign: Vec::new() })
     }
 
-    fn run(&mut self, _: &[Event]) -> Result<Plan, Fault> {
+    fn run(&mut self, events: &[Event]) -> Result<Plan, Fault> {
         self.calls += 1;
+        self.foreign
+            .extend(events.iter().filter_map(|event| event.ticket).filter(|told| !self.own.contains(told)));
         let asked = taint::remove(&self.settings.key, TaintEffect::NoSchedule);
         match self.settings.act.as_str() {
             #[allow(clippy::panic, reason = "what this guest is for")]
@@ -46,7 +51,11 @@ impl Behaviour for Rogue {
             "stage-then-fault" => return Err(Fault::Transient("not now".to_owned())),
             _ => {}
         }
+        self.own.extend(asked.as_ref().ok());
         let said = match asked {
+            Ok(_) if !self.foreign.is_empty() => {
+                format!("told of the tickets {:?}, which are not its own", self.foreign)
+            }
             Ok(_) => "staged".to_owned(),
             Err(refusal) => refused(&refusal),
         };
