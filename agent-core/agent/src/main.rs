@@ -46,13 +46,23 @@ fn main() -> ExitCode {
     })
 }
 
+/// The most threads that serve calls: a node's calls are few, and its processors may be many.
+const WORKERS_MAX: usize = 4;
+
 fn start(config: Config, level: Level) -> anyhow::Result<Ended> {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(processors.min(WORKERS_MAX))
         .enable_all()
         .thread_name("agent")
         .build()
         .context("cannot start the runtime")?;
-    let ended = runtime.block_on(run::run(config, level));
+    // On a worker, where its timers are, too: this thread would be woken by another one at each of them.
+    let ended = runtime.block_on(runtime.spawn(run::run(config, level)));
+    let ended = ended.unwrap_or_else(|broken| {
+        tracing::error!("ending: the agent's loop broke off: {broken}");
+        Ok(Ended::Failed)
+    });
     // Nothing is waited for, not even for the workers: a successor may be waiting for the lock, which goes with the process
     // where it has not gone before (T07).
     std::mem::forget(runtime);
