@@ -1,10 +1,11 @@
 //! P10: what the agent weighs: its binary without a compiler, its memory and its idle processor time with 110 pods and four
-//! modules; and what the compiler of modules needs at its peak for each example policy.
+//! modules, and beside a writer that never rests; and what the compiler of modules needs at its peak for each example policy.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use aether_benches::local::Local;
@@ -40,6 +41,9 @@ struct Args {
     /// For how many seconds it is watched while it idles.
     #[arg(long, default_value_t = 60)]
     idle: u32,
+    /// For how many seconds it is watched while another program never rests in the CNI directory.
+    #[arg(long, default_value_t = 20)]
+    restless: u32,
 }
 
 fn main() -> Result<()> {
@@ -64,7 +68,8 @@ fn main() -> Result<()> {
     report.add(resident(&agent, &format!("{} pods", args.pods), Some(MEMORY))?);
     wakes(&mut report)?;
     idle(&agent, args.idle, &mut report)?;
-    report.add(resident(&agent, &format!("{} pods, after its idle time", args.pods), Some(MEMORY))?);
+    restless(&agent, args.restless, &mut report)?;
+    report.add(resident(&agent, &format!("{} pods, after all of it", args.pods), Some(MEMORY))?);
     report.write(&tools::workspace().join("target/bench"), "size")
 }
 
@@ -155,7 +160,40 @@ fn wakes(report: &mut Report) -> Result<()> {
 }
 
 fn idle(agent: &Local, seconds: u32, report: &mut Report) -> Result<()> {
-    let mut progress = Progress::new("seconds of idling", usize::try_from(seconds)?);
+    let percent = used(agent, "seconds of idling", seconds)?;
+    report.add(Figure::new("P10", "processor time while idle", percent, "% of a core", Some(IDLE)));
+    Ok(())
+}
+
+/// A program that rewrites a file of its own in the CNI directory again and again: C01 has each change looked at.
+fn restless(agent: &Local, seconds: u32, report: &mut Report) -> Result<()> {
+    let (file, done) = (agent.path("net.d").join("99-restless.conf"), AtomicBool::new(false));
+    let write = || -> Result<u32> {
+        let mut writes = 0;
+        while !done.load(Ordering::Relaxed) {
+            std::fs::write(&file, writes.to_string())?;
+            writes += 1;
+            // pause: the writer's own
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(writes)
+    };
+    let (percent, writes) = std::thread::scope(|scope| -> Result<_> {
+        let rival = scope.spawn(write);
+        let percent = used(agent, "seconds beside a writer", seconds);
+        done.store(true, Ordering::Relaxed);
+        let writes = rival.join().map_err(|_| anyhow::anyhow!("the writer panicked"))??;
+        Ok((percent?, writes))
+    })?;
+    std::fs::remove_file(&file)?;
+    let what = format!("processor time beside {} writes a second into net.d", writes / seconds.max(1));
+    report.add(Figure::new("P10", what, percent, "% of a core", None));
+    Ok(())
+}
+
+/// The agent's processor time in these seconds, in percent of a core.
+fn used(agent: &Local, what: &'static str, seconds: u32) -> Result<f64> {
+    let mut progress = Progress::new(what, usize::try_from(seconds)?);
     let before = memory::processor(agent.pid())?;
     for second in 0..seconds {
         // pause: what is measured is what the agent does meanwhile
@@ -163,7 +201,5 @@ fn idle(agent: &Local, seconds: u32, report: &mut Report) -> Result<()> {
         progress.at(usize::try_from(second)?);
     }
     let used = memory::processor(agent.pid())?.saturating_sub(before);
-    let percent = used.as_secs_f64() / f64::from(seconds.max(1)) * 100.0;
-    report.add(Figure::new("P10", "processor time while idle", percent, "% of a core", Some(IDLE)));
-    Ok(())
+    Ok(used.as_secs_f64() / f64::from(seconds.max(1)) * 100.0)
 }
