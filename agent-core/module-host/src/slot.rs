@@ -1,32 +1,24 @@
-//! One behaviour at work: its machine, its instance, and the thread that calls it and performs what it staged.
+//! One behaviour at work: its machine, its instance, and the thread that calls it and performs what it staged. `calls` does
+//! what the machine says, `hands` what the module staged.
+
+mod calls;
+mod hands;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::action::{Action, Outcome, Permit, Staged};
+use crate::action::{Outcome, Staged};
 use crate::bindings::exports::aether::behaviour::lifecycle::Event;
-use crate::deadline::Budget;
-use crate::failure::{Failure, LoadError};
-use crate::instance::{Instance, Planned, Surroundings, timed};
-use crate::lifecycle::{Input, Machine, Role, State, Step};
+use crate::failure::LoadError;
+use crate::instance::{Instance, Surroundings};
+use crate::lifecycle::{Input, Machine, Role, State};
 use crate::limits::EVENTS_QUEUED;
 use crate::manifest::{Mode, Name};
-use crate::splice;
 use crate::state::Shared;
 use crate::status::{Source, Stats, Status};
 use crate::version::SharedVersion;
 use crate::world::World;
-
-/// How long a behaviour that says `transient` waits until it is called again.
-const TRANSIENT: Duration = Duration::from_secs(1);
-
-/// After how long a behaviour hears what came of its action, where nothing else happens: it is told at once with
-/// whatever does, and a module that asks for the same again each time does so at this pace.
-const OUTCOME: Duration = Duration::from_millis(50);
-/// The longest that it is after several actions in a row that were not done: each doubles it, so that a disk which is full,
-/// or a grant that is missing, keeps no processor busy.
-const OUTCOME_MAX: Duration = Duration::from_secs(10);
 
 /// A behaviour.
 pub(crate) struct Slot {
@@ -271,181 +263,11 @@ impl Slot {
         }
     }
 
-    /// Takes in what happened and does what the machine says, until it says nothing.
-    fn drive(&self, inner: &mut Inner, input: Input) {
-        let mut next = Some(input);
-        while let Some(input) = next.take() {
-            let before = inner.machine.state();
-            let step = inner.machine.step(input, self.shared.now());
-            if before != inner.machine.state() {
-                self.say(before, inner.machine.state());
-            }
-            next = match step {
-                Step::Rest => None,
-                Step::Drop => {
-                    inner.instance = None;
-                    inner.due = None;
-                    inner.events.clear();
-                    None
-                }
-                Step::Instantiate => self.instantiate(inner),
-                Step::Enable => self.enable(inner),
-                Step::Disable => self.disable(inner),
-            };
-        }
-    }
-
-    fn say(&self, before: State, after: State) {
-        self.surroundings.changed();
-        let (module, before, after) = (&self.name, before.name(), after.name());
-        tracing::info!(%module, from = before, to = after, "module");
-    }
-
-    fn instantiate(&self, inner: &mut Inner) -> Option<Input> {
-        let version = inner.version.clone()?;
-        match self.start(&version, inner.saved.as_deref()) {
-            Ok(instance) => {
-                inner.instance = Some(instance);
-                Some(Input::Initialised)
-            }
-            Err(failure) => Some(self.failed(&failure)),
-        }
-    }
-
-    fn start(&self, version: &SharedVersion, saved: Option<&[u8]>) -> Result<Instance, Failure> {
-        Instance::start(
-            &version.prepared,
-            &self.shared,
-            &self.surroundings,
-            &version.manifest.settings,
-            saved,
-            Budget::ENDLESS,
-        )
-    }
-
-    fn enable(&self, inner: &mut Inner) -> Option<Input> {
-        let generation = self.surroundings.ownership.generation()?;
-        match self.call(inner, |instance| instance.enable(generation))? {
-            Ok(()) => Some(Input::Enabled),
-            Err(input) => Some(input),
-        }
-    }
-
-    fn disable(&self, inner: &mut Inner) -> Option<Input> {
-        inner.due = None;
-        inner.events.clear();
-        let instance = inner.instance.as_mut()?;
-        match instance.disable() {
-            Ok(()) => None,
-            Err(failure) => Some(self.failed(&failure)),
-        }
-    }
-
-    fn run(&self, inner: &mut Inner) {
-        let events: Vec<Event> = inner.events.drain(..).collect();
-        inner.due = None;
-        if let Some(Err(input)) = self.call(inner, |instance| instance.run(&events)) {
-            self.drive(inner, input);
-        }
-    }
-
-    /// Calls the instance, and takes its plan and what it staged.
-    fn call(
-        &self,
-        inner: &mut Inner,
-        call: impl FnOnce(&mut Instance) -> Result<Planned, Failure>,
-    ) -> Option<Result<(), Input>> {
-        let instance = inner.instance.as_mut()?;
-        let (answer, took) = timed(|| call(instance));
-        self.stats.call(took, instance.peak());
-        Some(match answer {
-            Ok(Planned { plan, staged }) => {
-                inner.note = plan.note;
-                let wake = plan.wake.map(|wake| Duration::from_millis(wake.into()));
-                inner.due = wake.map(|wake| self.shared.now().saturating_add(wake));
-                inner.staged.extend(staged);
-                Ok(())
-            }
-            // No fault of the instance: it is asked again.
-            Err(failure @ Failure::Transient { .. }) => {
-                self.stats.failure(&failure);
-                inner.note = failure.to_string();
-                inner.due = Some(self.shared.now().saturating_add(TRANSIENT));
-                Ok(())
-            }
-            Err(failure) => Err(self.failed(&failure)),
-        })
-    }
-
-    fn failed(&self, failure: &Failure) -> Input {
-        self.stats.failure(failure);
-        tracing::warn!(module = %self.name, %failure, "a module failed");
-        if matches!(failure, Failure::Config { .. }) { Input::Refused } else { Input::Fault }
-    }
-
-    /// Performs an action, after looking once more whether it may be (M03).
-    fn perform(&self, staged: &Staged, version: Option<&SharedVersion>) -> Outcome {
-        let permit = Permit { ownership: self.surroundings.ownership.clone(), generation: staged.generation };
-        let Some(version) = version else {
-            return Outcome::Dropped("the module is gone".to_owned());
-        };
-        if !permit.stands() {
-            return Outcome::Dropped("the agent no longer owns the node as it did".to_owned());
-        }
-        if let Err(missing) = staged.action.covered(&version.manifest.grant) {
-            return Outcome::Dropped(missing);
-        }
-        if let Action::ReplaceList { name, expect, bytes } = &staged.action
-            && let Err(refused) = splice::check(&self.surroundings.ports.conflist(), name, expect, bytes)
-        {
-            return Outcome::Conflict(refused.to_string());
-        }
-        if version.manifest.mode == Mode::Audit {
-            return Outcome::Dropped("the module is only audited".to_owned());
-        }
-        self.surroundings.ports.perform(&staged.action, &permit)
-    }
-
-    fn report(&self, inner: &mut Inner, staged: &Staged, outcome: &Outcome) {
-        let action = staged.action.name();
-        self.stats.action(action, outcome);
-        let (module, what, detail) = (&self.name, outcome.name(), outcome.detail());
-        if matches!(outcome, Outcome::Done(_)) {
-            tracing::info!(%module, action, detail, "a module's action is done");
-            (inner.undone, inner.said) = (0, None);
-        } else {
-            // Said once, not at each attempt.
-            let now = Some((action, outcome.clone()));
-            if inner.said != now {
-                tracing::warn!(%module, action, outcome = what, detail, "a module's action is not done");
-                inner.said = now;
-            }
-            inner.undone = inner.undone.saturating_add(1);
-        }
-        if inner.machine.state() == State::Enabled {
-            let event = Event {
-                kind: "outcome".to_owned(),
-                about: what.to_owned(),
-                detail: detail.to_owned(),
-                ticket: Some(staged.ticket),
-            };
-            push(&mut inner.events, event);
-            let soon = self.shared.now().saturating_add(pace(inner.undone));
-            inner.due = Some(inner.due.map_or(soon, |due| due.min(soon)));
-        }
-    }
-
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // A holder that panicked left an instance that may be in the middle of a call; wasmtime refuses to enter it
         // again, which the machine takes for a fault.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// After how long a module hears what came of its action, after so many in a row that were not done.
-fn pace(undone: u32) -> Duration {
-    let doublings = undone.saturating_sub(1).min(16);
-    OUTCOME.saturating_mul(1 << doublings).min(OUTCOME_MAX)
 }
 
 /// Queues an event. One `changed` of a package says it all; where the queue is full the oldest goes, since every event
