@@ -6,12 +6,12 @@ pub use operators::{Looked, Rescanned, What};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use aether_domain::text::error_chain;
+use tokio::sync::watch;
 
 use crate::action::Ownership;
 use crate::bindings::aether::base::types::Context;
@@ -130,7 +130,7 @@ impl Host {
             ports,
             ownership: Ownership::default(),
             context,
-            changes: Arc::default(),
+            changes: watch::Sender::default(),
         };
         let builtins = builtins.iter().map(parsed).collect::<Result<Vec<_>, _>>()?;
         let host = Self {
@@ -153,9 +153,9 @@ impl Host {
         Ok(host)
     }
 
-    /// How often a behaviour has come, gone or changed its state: who has seen [`Host::builtins_ready`] at this number has seen the latest.
-    pub fn changes(&self) -> u64 {
-        self.surroundings.changes.load(Ordering::Acquire)
+    /// Tells when a behaviour has come, gone or changed its state: then [`Host::builtins_ready`] may have another answer.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.surroundings.changes.subscribe()
     }
 
     /// Whether every built-in module, or what replaces it, is ready to be enabled; the error says which are not. Only

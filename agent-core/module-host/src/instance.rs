@@ -1,9 +1,9 @@
 //! One instance and its calls, each under a deadline and a limit of memory (M04).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use tokio::sync::watch;
 use wasmtime::{Store, Trap, UpdateDeadline};
 
 use crate::action::{Ownership, Staged};
@@ -30,14 +30,14 @@ pub(crate) struct Surroundings {
     pub(crate) ports: Arc<dyn Ports>,
     pub(crate) ownership: Ownership,
     pub(crate) context: Arc<Context>,
-    /// How often a behaviour has come, gone or changed its state.
-    pub(crate) changes: Arc<AtomicU64>,
+    /// Told when a behaviour has come, gone or changed its state.
+    pub(crate) changes: watch::Sender<()>,
 }
 
 impl Surroundings {
     /// A behaviour has come, gone or changed its state: said once it is so.
     pub(crate) fn changed(&self) {
-        self.changes.fetch_add(1, Ordering::AcqRel);
+        self.changes.send_replace(());
     }
 }
 

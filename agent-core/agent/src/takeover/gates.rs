@@ -13,8 +13,8 @@ use crate::node::Node;
 
 /// The operator's modules are compiled and tried. One that cannot be is no reason to stand still (M08).
 const POLICIES: Gate = Gate("policies");
-/// How often a gate that may shut again is looked at.
-const LOOK: Duration = Duration::from_secs(1);
+/// After how long the records are read again where they could not be.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// The gates of this agent.
 pub(super) fn rules() -> Vec<GateRule> {
@@ -32,7 +32,7 @@ pub(super) async fn records(node: Arc<Node>, events: mpsc::Sender<Event>, stop: 
         if !std::mem::replace(&mut said, true) {
             tracing::warn!(error = %error_chain(&error), "cannot read the pods' records; trying on");
         }
-        if stop.run_until_cancelled(tokio::time::sleep(LOOK)).await.is_none() {
+        if stop.run_until_cancelled(tokio::time::sleep(AGAIN)).await.is_none() {
             return;
         }
     }
@@ -42,24 +42,20 @@ pub(super) async fn records(node: Arc<Node>, events: mpsc::Sender<Event>, stop: 
 /// Looks at the built-in modules: one that faults shuts the gate until it has recovered.
 pub(super) async fn modules(node: Arc<Node>, events: mpsc::Sender<Event>, stop: CancellationToken) {
     let mut was = GateState::Shut;
-    let mut seen = None;
+    let mut changes = node.modules.host.changes();
     loop {
-        // Read before the look, so that what changes meanwhile is looked at again. An idle agent wakes no thread for it.
-        let changes = node.modules.host.changes();
-        if seen.replace(changes) != Some(changes) {
-            let (is, why) = built_in(&node).await;
-            if is != was {
-                if is == GateState::Shut {
-                    tracing::warn!(why, "the built-in modules are not ready");
-                }
-                was = is;
-                // The receiver is gone only when the agent ends.
-                let _ = events.send(Event::Gate { gate: Gate::MODULES, state: is }).await;
+        // Before the look, so that what changes meanwhile is looked at again.
+        changes.mark_unchanged();
+        let (is, why) = built_in(&node).await;
+        if is != was {
+            if is == GateState::Shut {
+                tracing::warn!(why, "the built-in modules are not ready");
             }
+            was = is;
+            // The receiver is gone only when the agent ends.
+            let _ = events.send(Event::Gate { gate: Gate::MODULES, state: is }).await;
         }
-        if stop.run_until_cancelled(tokio::time::sleep(LOOK)).await.is_none() {
-            return;
-        }
+        let Some(Ok(())) = stop.run_until_cancelled(changes.changed()).await else { return };
     }
 }
 
