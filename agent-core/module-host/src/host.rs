@@ -11,7 +11,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use aether_domain::text::error_chain;
-use tokio::sync::watch;
 
 use crate::action::Ownership;
 use crate::bindings::aether::base::types::Context;
@@ -125,13 +124,7 @@ impl Host {
             agent_version: config.agent_version.clone(),
             extra: Vec::new(),
         });
-        let surroundings = Surroundings {
-            runtime,
-            ports,
-            ownership: Ownership::default(),
-            context,
-            changes: watch::Sender::default(),
-        };
+        let surroundings = Surroundings { runtime, ports, ownership: Ownership::default(), context };
         let builtins = builtins.iter().map(parsed).collect::<Result<Vec<_>, _>>()?;
         let host = Self {
             config,
@@ -151,11 +144,6 @@ impl Host {
             host.load_builtin(&slot, builtin, manifest);
         }
         Ok(host)
-    }
-
-    /// Tells when a behaviour has come, gone or changed its state: then [`Host::builtins_ready`] may have another answer.
-    pub fn changes(&self) -> watch::Receiver<()> {
-        self.surroundings.changes.subscribe()
     }
 
     /// Whether every built-in module, or what replaces it, is ready to be enabled; the error says which are not. Only

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::watch;
 use wasmtime::{Store, Trap, UpdateDeadline};
 
 use crate::action::{Ownership, Staged};
@@ -30,15 +29,6 @@ pub(crate) struct Surroundings {
     pub(crate) ports: Arc<dyn Ports>,
     pub(crate) ownership: Ownership,
     pub(crate) context: Arc<Context>,
-    /// Told when a behaviour has come, gone or changed its state.
-    pub(crate) changes: watch::Sender<()>,
-}
-
-impl Surroundings {
-    /// A behaviour has come, gone or changed its state: said once it is so.
-    pub(crate) fn changed(&self) {
-        self.changes.send_replace(());
-    }
 }
 
 /// One instance. After a trap it answers nothing more, and is replaced.

@@ -22,6 +22,9 @@ pub trait Ports: Send + Sync + 'static {
     fn perform(&self, action: &Action, permit: &Permit) -> Outcome;
     /// A module, or the host about a module, has something for a person.
     fn event(&self, event: ModuleEvent);
+    /// A behaviour has come, gone or changed its state: the host may have another answer to whether the built-in ones are
+    /// ready. Called while that behaviour is locked: must not call the host.
+    fn behaviours_changed(&self);
 }
 
 /// An event for a person.

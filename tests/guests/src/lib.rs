@@ -62,6 +62,8 @@ pub struct FakeState {
     pub performed: Vec<Action>,
     /// What was raised, in order.
     pub events: Vec<ModuleEvent>,
+    /// How often a behaviour has come, gone or changed its state.
+    pub changes: usize,
     /// Why no action succeeds; each counts as performed all the same.
     pub failing: Option<String>,
     /// Called before an action is performed, with the node unlocked.
@@ -150,6 +152,11 @@ impl Ports for FakeNode {
 
     fn event(&self, event: ModuleEvent) {
         self.state().events.push(event);
+        self.changed.notify_all();
+    }
+
+    fn behaviours_changed(&self) {
+        self.state().changes += 1;
         self.changed.notify_all();
     }
 }

@@ -266,4 +266,6 @@ impl Ports for Nothing {
     }
 
     fn event(&self, _: ModuleEvent) {}
+
+    fn behaviours_changed(&self) {}
 }

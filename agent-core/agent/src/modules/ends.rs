@@ -37,6 +37,7 @@ pub(crate) struct Ends {
     remembered: Mutex<Option<Healthy>>,
     pub(crate) upstreams: Upstreams,
     pub(crate) events: Events,
+    behaviours: watch::Sender<()>,
     metrics: Arc<Metrics>,
 }
 
@@ -68,6 +69,7 @@ impl Ends {
             remembered: Mutex::default(),
             upstreams,
             events: Events::default(),
+            behaviours: watch::Sender::default(),
             metrics,
         };
         ends.publish();
@@ -85,6 +87,11 @@ impl Ends {
         }
         self.hands.remember(healthy, || ownership.generation() == Some(generation));
         *remembered = Some(healthy.clone());
+    }
+
+    /// Tells when a behaviour has come, gone or changed its state.
+    pub(crate) fn behaviours(&self) -> watch::Receiver<()> {
+        self.behaviours.subscribe()
     }
 
     /// Whether nothing is being written down at this moment; afterwards only an owner writes.
@@ -214,6 +221,10 @@ impl Ports for Ends {
             self.publish();
         }
         self.events.raise(event, now_ms() / 1000);
+    }
+
+    fn behaviours_changed(&self) {
+        self.behaviours.send_replace(());
     }
 }
 

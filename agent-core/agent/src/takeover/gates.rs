@@ -42,7 +42,7 @@ pub(super) async fn records(node: Arc<Node>, events: mpsc::Sender<Event>, stop: 
 /// Looks at the built-in modules: one that faults shuts the gate until it has recovered.
 pub(super) async fn modules(node: Arc<Node>, events: mpsc::Sender<Event>, stop: CancellationToken) {
     let mut was = GateState::Shut;
-    let mut changes = node.modules.host.changes();
+    let mut changes = node.modules.ends.behaviours();
     loop {
         // Before the look, so that what changes meanwhile is looked at again.
         changes.mark_unchanged();

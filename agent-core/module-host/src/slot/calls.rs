@@ -39,7 +39,7 @@ impl Slot {
     }
 
     fn say(&self, before: State, after: State) {
-        self.surroundings.changed();
+        self.surroundings.ports.behaviours_changed();
         let (module, before, after) = (&self.name, before.name(), after.name());
         tracing::info!(%module, from = before, to = after, "module");
     }

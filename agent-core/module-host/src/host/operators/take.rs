@@ -108,7 +108,7 @@ impl Host {
         self.forget_behaviour(name);
         self.forget_policy(name);
         lock(&self.slots).insert(name.clone(), slot.clone());
-        self.surroundings.changed();
+        self.surroundings.ports.behaviours_changed();
         // A takeover in between did not reach it.
         slot.own(self.role());
         Ok(())
@@ -145,7 +145,7 @@ impl Host {
         let slot = lock(&self.slots).remove(name);
         if let Some(slot) = slot {
             slot.stop();
-            self.surroundings.changed();
+            self.surroundings.ports.behaviours_changed();
         }
     }
 
