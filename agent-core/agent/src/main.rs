@@ -57,12 +57,8 @@ fn start(config: Config, level: Level) -> anyhow::Result<Ended> {
         .thread_name("agent")
         .build()
         .context("cannot start the runtime")?;
-    // On a worker, where its timers are, too: this thread would be woken by another one at each of them.
-    let ended = runtime.block_on(runtime.spawn(run::run(config, level)));
-    let ended = ended.unwrap_or_else(|broken| {
-        tracing::error!("ending: the agent's loop broke off: {broken}");
-        Ok(Ended::Failed)
-    });
+    // On this thread, and no worker: what is done to it alone is done to the agent's loop, and to no call.
+    let ended = runtime.block_on(run::run(config, level));
     // Nothing is waited for, not even for the workers: a successor may be waiting for the lock, which goes with the process
     // where it has not gone before (T07).
     std::mem::forget(runtime);
