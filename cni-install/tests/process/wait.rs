@@ -49,13 +49,13 @@ impl Waiting {
     }
 }
 
-/// F5: an empty directory is said, with a hint that the place may be wrong.
 /// Removes a directory into which the installer may be writing just now.
 #[track_caller]
 fn remove(directory: &Path) {
     crate::support::until("the directory's removal", || std::fs::remove_dir_all(directory).is_ok());
 }
 
+/// F5: an empty directory is said, with a hint that the place may be wrong.
 #[test]
 fn i05_f5_it_waits_says_where_and_takes_the_list_as_soon_as_it_is_right() {
     let node = Node::empty();

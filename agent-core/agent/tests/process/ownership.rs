@@ -117,8 +117,8 @@ fn t07_t08_told_to_stop_while_idle_it_ends_at_once_with_0_and_leaves_the_path() 
         let began = Instant::now();
         agent.signal(signal);
         assert_eq!(agent.ended().code(), Some(0));
-        // 50 ms by the rule, on a node that has nothing else to do; and less than anything that it could wait for.
-        assert!(began.elapsed() < Duration::from_secs(1), "it took {:?}", began.elapsed());
+        // 50 ms by the rule; ten times that here.
+        assert!(began.elapsed() < Duration::from_millis(500), "it took {:?}", began.elapsed());
         assert!(node.run("cni.sock").exists() && node.run("agent.lock").exists());
         node.serving("a").stop();
     }
